@@ -1,6 +1,6 @@
-//! Fuzz targets, one for each reader of bytes from elsewhere: whatever bytes it gets, it answers, and never panics. As tests they take what
-//! their corpus has; `tests/fuzz` looks for more. All of it is the test program, because one without a fuzzer in it does not link where
-//! code counts what is reached.
+//! Fuzz targets, one for each reader of external bytes. A reader must answer whatever bytes it gets, and never panic.
+//! As tests, the targets use the inputs of their corpus; `tests/fuzz` searches for more. The whole crate is the test
+//! program, because coverage-instrumented code does not link without the fuzzer.
 #![cfg(test)]
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use warptape_sources::dbn::DbnSource;
 use warptape_sources::live::{LiveSession, LiveVenue, Outcome, line_of};
 use warptape_stages::{GroupStage, Isa, PartitionIntake, StageConfig};
 
-/// Bytes as a file, for code that reads files.
+/// A file with given bytes, for code that reads files.
 struct InFile {
     _folder: tempfile::TempDir,
     /// Path of the file.
@@ -25,7 +25,7 @@ struct InFile {
 }
 
 impl InFile {
-    /// Writes a file with this name and these bytes.
+    /// Creates a file with this name and these bytes.
     fn new(name: &str, bytes: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(name);
@@ -34,7 +34,8 @@ impl InFile {
     }
 }
 
-/// Random inputs of a target, where `tests/run --all` wants some: a run that has to give the same twice takes what the corpus has.
+/// Number of random inputs per target under `tests/run --all`. Otherwise only the corpus is used, so that two runs give
+/// the same result.
 const RANDOM_INPUTS: usize = 1_000;
 
 macro_rules! target {
@@ -47,10 +48,10 @@ macro_rules! target {
     };
 }
 
-/// Ticks of one input.
+/// Greatest number of ticks read from one input.
 const TICKS_MAX: usize = 10_000;
 
-/// Ticks, one by one and in batches.
+/// Decodes ticks, one by one and in batches.
 #[test]
 fn ticks() {
     target!().for_each(|bytes: &[u8]| {
@@ -64,7 +65,7 @@ fn ticks() {
     });
 }
 
-/// Records of all other topics: what is read is written as it was, or with other words for the same.
+/// Decodes the records of all other topics. A decoded record that is encoded and decoded again must be the same.
 #[test]
 fn records() {
     target!().for_each(|bytes: &[u8]| {
@@ -74,7 +75,7 @@ fn records() {
                     let mut written = Vec::new();
                     schemas::$encode(&read, &mut written);
                     let again = schemas::$decode(&written).expect("what was written is read");
-                    // Numbers that are none differ from themselves.
+                    // The comparison uses text, because NaN differs from itself.
                     assert_eq!(format!("{again:?}"), format!("{read:?}"));
                 })*
             };
@@ -96,21 +97,21 @@ fn records() {
     });
 }
 
-/// The stage configuration of a run with default settings, as its journal has it.
+/// Stage configuration of a run with default settings, as its journal records it.
 const STAGES: &str = r#"{"bars":["1s","1m","5m"],"allowed_lateness_ns":2000000000,"groups_per_partition":16,"indicators":{"sma":20,"ema_fast":38,
     "ema_slow":100,"bollinger":20,"bollinger_width":2.0,"rsi":14,"macd_fast":12,"macd_slow":26,"macd_signal":9,"atr":14,"vwap":20,"momentum":10,
     "roc":10,"zscore":20,"realised_volatility":20},"signals":{"rsi_upper":70.0,"rsi_lower":30.0,"zscore_threshold":3.0},"quotes":"event_time",
     "numbers":"exact","times":"nanoseconds","future_max_ns":345600000000000,"clock_skew_max_ns":60000000000,"rejects":"rows",
     "symbols_max":65536,"rules":2}"#;
 
-/// State of a group and of an intake: what is read is written as it was.
+/// Decodes the states of groups and intakes. A decoded state must encode to the same bytes.
 #[test]
 fn states() {
     let config: StageConfig = serde_json::from_str(STAGES).expect("a journal's configuration");
     let [mut group, mut intake] = [Vec::new(), Vec::new()];
     GroupStage::new(&config, Isa::detect()).write(&mut group);
     PartitionIntake::new(&config).write(&mut intake);
-    // Version and configuration come first, and bytes without them go no further.
+    // The version and the configuration come first; other bytes there would be refused at once.
     let heads = [&group, &intake].map(|state| state[..12].to_vec());
     let check = |bytes: &[u8]| {
         let [group, intake] = [0, 1].map(|head| [&heads[head], bytes].concat());
@@ -129,7 +130,7 @@ fn states() {
     target!().for_each(check);
 }
 
-/// The scheduler's state in a checkpoint.
+/// Decodes the scheduler's state in a checkpoint.
 #[test]
 fn checkpoints() {
     let check = |bytes: &[u8]| {
@@ -144,7 +145,7 @@ fn checkpoints() {
     });
 }
 
-/// A file of the embedded log: it is opened or refused, and so are its blocks.
+/// Opens a damaged file of the embedded log. Opening it or reading its offsets may fail, but must not panic.
 #[test]
 fn embedded_logs() {
     let sound = InFile::new("sound.db", b"");
@@ -152,7 +153,7 @@ fn embedded_logs() {
     drop(SqliteLog::open(&sound.path, Durability::Process).expect("a new log"));
     let sound = std::fs::read(&sound.path).expect("it is there");
     target!().for_each(|bytes: &[u8]| {
-        // Pages of a log, some of which are overwritten.
+        // The input damages some bytes of a valid log.
         let mut damaged = sound.clone();
         for place in bytes.chunks_exact(4) {
             let at = usize::from(u16::from_le_bytes([place[0], place[1]])) * 8 % damaged.len();
@@ -170,7 +171,7 @@ fn embedded_logs() {
     });
 }
 
-/// Rows of CSV with all kinds of columns.
+/// Reads rows of CSV with all kinds of columns.
 #[test]
 fn csv() {
     let map = "symbol=s,time=t:ms,price=p,size=q,side=d,trade_id=i";
@@ -189,7 +190,7 @@ fn csv() {
     });
 }
 
-/// Messages of live feeds: a tick of them can be published, and their recording gives the same ticks.
+/// Reads messages of live feeds. Each tick can be published, and a recording of the messages gives the same ticks.
 #[test]
 fn messages() {
     target!().for_each(|bytes: &[u8]| {
@@ -225,7 +226,7 @@ fn messages() {
     });
 }
 
-/// Files of Databento.
+/// Reads files of Databento.
 #[test]
 fn dbn() {
     target!().for_each(|bytes: &[u8]| {
@@ -235,7 +236,7 @@ fn dbn() {
     });
 }
 
-/// Conditions of the debugger: what is wrong has a place within the text.
+/// Parses conditions of the debugger. Each error must have a message.
 #[test]
 fn predicates() {
     target!().for_each(|bytes: &[u8]| {
@@ -246,7 +247,7 @@ fn predicates() {
     });
 }
 
-/// Commands that are posted to the endpoint, and risk requests in JSON.
+/// Parses commands that clients post to the endpoint, and risk requests in JSON.
 #[test]
 fn bodies() {
     target!().for_each(|bytes: &[u8]| {

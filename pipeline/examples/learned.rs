@@ -1,12 +1,12 @@
-//! The table of docs/scheduling-results.md that holds `linucb` against rules, on arrivals and fleets that nothing was
-//! tuned on.
+//! Prints the table of docs/scheduling-results.md that compares `linucb` with rules, on arrivals and fleets for which
+//! nothing was tuned.
 //!
 //! ```text
 //! cargo run --release --features lab --example learned [SEEDS [TASKS]]
 //! ```
 //!
-//! Each cell is the mean completion time under `linucb` divided by that under the other policy, with its 95 % interval.
-//! Runs are paired by seed. A cell is a win if its interval lies below 1, a loss if it lies above 1, and otherwise a tie.
+//! Each cell is the mean completion time under `linucb` divided by that under the other policy, paired by seed, with
+//! its 95 % interval. A cell is a win if the interval is below 1, a loss if it is above 1, and a tie otherwise.
 
 use warptape_pipeline::commands::simulate::production;
 use warptape_simulator::{
@@ -15,7 +15,7 @@ use warptape_simulator::{
 
 const LEARNED: &str = "linucb";
 const RIVALS: [&str; 3] = ["lp-price", "fair", "earliest-completion"];
-/// Seeds that no other table uses.
+/// First seed; no other table uses these seeds.
 const FIRST_SEED: u64 = 10_000;
 const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
 const BURSTIER: Process = Process::Bursty(Burst { probability: 0.9, spacing: 0.05 });
@@ -84,7 +84,7 @@ fn main() {
     }
 }
 
-/// The quotient of means, and what it says.
+/// Returns the ratio of the mean completion times, with its interval and its verdict.
 fn cell(learned: &[Outcome], rivals: &[Outcome]) -> String {
     let ratios: Vec<_> =
         learned.iter().zip(rivals).map(|(one, rival)| one.mean_s() / rival.mean_s()).collect();
@@ -92,7 +92,7 @@ fn cell(learned: &[Outcome], rivals: &[Outcome]) -> String {
     format!("{:.2} ± {:.2} {}", ratio.mean, ratio.half, ratio.verdict())
 }
 
-/// Runs of all seeds, on as many threads as there are cores.
+/// Runs all seeds, on as many threads as there are cores, and returns the outcomes.
 fn over_seeds(fleet: &Fleet, workload: &Workload, policy: &str, seeds: u64) -> Vec<Outcome> {
     let options = Options::of_production(policy, &production());
     let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);

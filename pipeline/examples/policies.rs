@@ -1,4 +1,4 @@
-//! The tables of docs/scheduling-results.md: task policies against each other on the published experiment's fleet.
+//! Prints the tables of docs/scheduling-results.md that compare task policies on the published experiment's fleet.
 //!
 //! ```text
 //! cargo run --release --features lab --example policies [SEEDS [TASKS]]
@@ -12,12 +12,12 @@ use warptape_simulator::{
 
 const ARRIVALS: [(&str, Process); 2] =
     [("Poisson", Process::Poisson), ("Bursty", Process::Bursty(Burst { probability: 0.8, spacing: 0.1 }))];
-/// Tasks of a run in which growth is to show, as multiples of those of another one.
+/// Number of tasks in runs that must show growth, as a multiple of the number in other runs.
 const LONG: usize = 20;
-/// Time to the deadline in multiples of the mean size, beside a second.
+/// Time from arrival to deadline, beyond one second, in multiples of the mean size.
 const DEADLINE_FACTOR: f64 = 5.0;
 
-/// Fleet, seeds and tasks of all tables.
+/// The fleet, seeds and number of tasks of all tables.
 struct Scope {
     fleet: Fleet,
     seeds: u64,
@@ -56,7 +56,7 @@ impl Scope {
         }
     }
 
-    /// Deadlines that are missed, and what is done in time.
+    /// Prints how many deadlines are missed, and how much work is done in time.
     fn deadlines(&self) {
         println!("\n### Deadlines, load 0.85\n");
         println!(
@@ -88,7 +88,7 @@ impl Scope {
         }
     }
 
-    /// The best schedules that know all sizes, by what is achieved.
+    /// Prints how the policies compare with the best schedules that know all sizes.
     fn clairvoyants(&self) {
         println!("\n### Against schedules that know all sizes\n");
         println!("| mean size | load | bound | best found | `lp-price` | `fair` | best by `lp-price` |");
@@ -115,7 +115,7 @@ impl Scope {
         }
     }
 
-    /// Completion times under every policy.
+    /// Prints completion times under every policy.
     fn completions(&self) {
         for (name, process) in ARRIVALS {
             for load in [0.7, 0.85, 0.95] {
@@ -137,7 +137,7 @@ impl Scope {
         }
     }
 
-    /// Runs of all seeds, on as many threads as there are cores.
+    /// Runs all seeds, on as many threads as there are cores, and returns the outcomes.
     fn over_seeds(&self, workload: &Workload, policy: &str) -> Vec<Outcome> {
         eprint!("\r{:.2} {policy}                    ", workload.load);
         let options = Options::of_production(policy, &production());

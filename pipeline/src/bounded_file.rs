@@ -1,5 +1,5 @@
-//! Files that a command reads as a whole: each up to a limit, and only if it has an end. Pipes are read, devices are
-//! not.
+//! Reads whole files, each up to a limit of its length. Regular files and pipes are accepted; devices, which may have
+//! no end, are refused.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 /// Greatest length of a file of settings, certificates or keys, in bytes.
 pub const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 
-/// Opens a file, without waiting for the other end of a pipe.
+/// Opens a file. A pipe without a writer does not block.
 ///
 /// # Errors
-/// If it cannot be read, or is a folder, a socket or a device.
+/// If the file cannot be read, or is a folder, a socket or a device.
 pub fn open(path: &Path) -> io::Result<File> {
     let nonblock = OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(nonblock).open(path)?;
@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`open`], or if it is longer.
+/// Those of [`open`], and a file longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_bounded(open(path)?, bytes_max)
 }
@@ -40,7 +40,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// Reads a text of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`read`], or if it is no UTF-8.
+/// Those of [`read`], and text that is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_of(read(path, bytes_max)?)
 }
@@ -48,7 +48,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// Reads standard input to its end.
 ///
 /// # Errors
-/// As [`read_text`].
+/// Those of [`read_text`].
 pub fn read_stdin(bytes_max: u64) -> io::Result<String> {
     text_of(read_bounded(io::stdin(), bytes_max)?)
 }

@@ -1,4 +1,4 @@
-//! Schemas of ticks in a file of `replay export`, by which it is read without the schema registry.
+//! Schemas of ticks that `replay export` stores in its file, so that the file can be read without the schema registry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl SchemaSource for Recorded {
     }
 }
 
-/// Returns the schemas that a log brings along; `None` if it is no exported file, or its ticks name none.
+/// Returns the schemas stored in a log; `None` if the log is not an exported file, or its ticks need none.
 pub fn recorded_schemas(log: &dyn EventLog) -> Result<Option<Arc<dyn SchemaSource>>, LogError> {
     let Some(topic) = log.topic(ABOUT_TOPIC)? else { return Ok(None) };
     let source = TopicPartition { topic: ABOUT_TOPIC.to_owned(), partition: 0 };

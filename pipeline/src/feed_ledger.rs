@@ -1,8 +1,8 @@
-//! The ledger of feeds: the progress of each source, in the log itself, committed with the ticks, so that a repeated
-//! feed adds nothing.
+//! The ledger of feeds: the progress of each source, kept in the log and committed with the ticks. So a repeated feed
+//! adds nothing.
 //!
-//! A file is identified by its content: by the digest of its bytes at the time of the feed. So a file that has grown
-//! since continues where it ended. This module must not know how sources are read.
+//! A file is identified by its content: by the digest of its bytes at the time of the feed. So the feed of a file that
+//! has grown continues at the file's old end. This module must not know how sources are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -16,14 +16,14 @@ use warptape_schemas::{Feed, decode_feed, encode_feed};
 /// Greatest number of records and bytes of one read of the topic.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// Number of first bytes that identify a file while it is fed.
+/// Number of bytes at a file's beginning that identify it while it is fed.
 const CLAIMED_BYTES: u64 = 4_096;
 /// Number of bytes of a file read at once.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Reasons for an unknown or contradictory progress.
+/// Reasons for unknown or contradictory progress.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedLedgerError {
     /// The log failed.
@@ -85,13 +85,13 @@ pub enum FeedLedgerError {
 /// An input of a feed: a file, or a generator of ticks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedInput {
-    /// Kind of the source, with all that its ticks depend on besides the file's bytes.
+    /// Kind of the source, with everything besides the file's bytes that determines its ticks.
     pub source: String,
     /// The file; `None` for a generator.
     pub path: Option<PathBuf>,
-    /// True if ticks come in another order than the file's.
+    /// True if the ticks are fed in another order than the file's.
     pub is_sorted: bool,
-    /// Source text for the same ticks of the file in another order; `None` if there is none.
+    /// Source text of the same file fed in the other order; `None` if there is only one order.
     pub other_order: Option<String>,
 }
 
@@ -99,22 +99,22 @@ pub struct FeedInput {
 #[derive(Debug, Default)]
 pub struct FeedLedger {
     topic: String,
-    /// Feed of each input; `None` for an input that cannot be identified later, such as a pipe.
+    /// Feed of each input; `None` for an input that cannot be identified again, such as a pipe.
     feeds: Vec<Option<Feed>>,
     changed: BTreeSet<usize>,
-    /// Scales of symbols whose prices have other scales than nine decimals, set by earlier feeds.
+    /// Scales that earlier feeds set, of symbols whose prices do not have nine decimals.
     scales: BTreeMap<String, u8>,
     /// Scales set since the last commit.
     begun: Vec<Feed>,
 }
 
-/// Source text that records a symbol's scale other than nine decimals. Later prices of the symbol must be exact at this
+/// Source text that records a symbol's scale other than nine decimals. Later prices of the symbol must be exact at that
 /// scale.
 const SCALE_OF: &str = "scale of symbol=";
 const DECIMALS: &str = " decimals=";
 
 impl FeedLedger {
-    /// Finds the place where each input continues; with `again`, its beginning.
+    /// Finds the tick at which each input continues; with `again`, its first one.
     ///
     /// # Errors
     /// If the log or a file cannot be read, or a file would be fed twice.
@@ -136,7 +136,7 @@ impl FeedLedger {
                     if !again {
                         check_order(input, path, &known, own)?;
                     }
-                    // Files of the same name are distinguished by their contents.
+                    // Contents distinguish files of the same name.
                     let is_any = |feed: &Feed| beginnings.iter().flatten().any(|file| file.hold(feed));
                     match changed(path, &feed, &known).filter(|feed| !again && !is_any(feed)) {
                         Some(Feed { ticks, .. }) => {
@@ -162,12 +162,12 @@ impl FeedLedger {
         Ok(Self { topic: topic.to_owned(), feeds, changed: BTreeSet::new(), scales, begun: Vec::new() })
     }
 
-    /// Returns the scales of symbols whose prices have other scales than nine decimals.
+    /// Returns the scales of symbols whose prices do not have nine decimals.
     pub fn scales(&self) -> &BTreeMap<String, u8> {
         &self.scales
     }
 
-    /// Notes that a symbol begins in the log with prices of this scale.
+    /// Records that the symbol's first prices in the log have this scale.
     pub fn begin_scale(&mut self, symbol: String, scale: u8) {
         if !self.scales.contains_key(&symbol) {
             let source = format!("{SCALE_OF}{symbol}{DECIMALS}{scale}");
@@ -181,7 +181,7 @@ impl FeedLedger {
         &self.topic
     }
 
-    /// Returns the number of each input's ticks in the log, which a feed leaves out.
+    /// Returns the number of each input's ticks in the log, which the feed skips.
     pub fn ticks(&self) -> impl Iterator<Item = u64> + '_ {
         self.feeds.iter().map(|feed| feed.as_ref().map_or(0, |feed| feed.ticks.unsigned_abs()))
     }
@@ -219,10 +219,10 @@ impl FeedLedger {
     }
 }
 
-/// Ensures that no other process feeds one of the inputs, alone or among others, until the returned guard is dropped.
-/// On Kafka nothing is held.
+/// Ensures that no other process feeds one of the inputs until the returned guards are dropped. On Kafka this reserves
+/// nothing.
 ///
-/// A file is identified by its beginning, which stays the same while the file grows.
+/// The first bytes identify a file, because they stay the same while the file grows.
 pub fn claim(
     log: &dyn EventLog,
     topic: &str,
@@ -249,7 +249,7 @@ pub fn claim(
 fn read(log: &dyn EventLog, topic: &str) -> Result<Vec<Feed>, LogError> {
     let source = TopicPartition { topic: topic.to_owned(), partition: 0 };
     let mut reader = log.reader(std::slice::from_ref(&source))?;
-    // A feed in progress may hide later commits of others, so its transaction is waited for.
+    // A feed in progress may hide later commits of others, so this waits for the end of its transaction.
     let end = log.written_end(&source)?;
     let mut known: Vec<Feed> = Vec::new();
     while reader.position(&source)? < end {
@@ -290,10 +290,10 @@ fn is_file(path: &Path) -> Result<bool, FeedLedgerError> {
     }
 }
 
-/// Sizes and digests of those prefixes of a file that may have been fed before, and of the whole file last.
+/// Sizes and digests of a file's prefixes that may have been fed before; the last one is of the whole file.
 struct Beginnings {
     source: String,
-    /// Sizes and digests of the unpacked contents, so that a file and its packed copy count as one.
+    /// Sizes and digests of the unpacked contents, so that a file and its packed copy are equal.
     digests: Vec<(u64, String)>,
 }
 
@@ -320,7 +320,7 @@ impl Beginnings {
         feed.size_bytes > 0 && feed.source == self.source && is_any
     }
 
-    /// Returns the known feed of the longest prefix, with true if that is the whole file.
+    /// Returns the known feed of the longest prefix, and true if that prefix is the whole file.
     fn before<'a>(&self, known: &'a [Feed]) -> Option<(&'a Feed, bool)> {
         let held = known.iter().filter(|feed| self.hold(feed));
         let feed = held.max_by_key(|feed| feed.size_bytes)?;
@@ -328,7 +328,7 @@ impl Beginnings {
     }
 }
 
-/// Refuses a file with ticks in the log in another order, or with new rows that may lie between them.
+/// Refuses a file whose ticks are in the log in another order, or whose new rows may belong between them.
 fn check_order(
     input: &FeedInput,
     path: &Path,
@@ -365,8 +365,8 @@ fn of_file(input: &FeedInput, path: &Path, known: &[Feed], beginnings: &Beginnin
     Feed { source: input.source.clone(), name: file_name(path), digest, size_bytes, ticks, is_finished }
 }
 
-/// Returns the last feed of a file of this name if it shows that the file has changed. It did not reach the file's end,
-/// and got further than any feed of a prefix of this file.
+/// Returns the last feed of a file with this name, if it shows that the file has changed. This is so if that feed did
+/// not reach the file's end, but got further than any feed of a prefix of this file.
 fn changed<'a>(path: &Path, feed: &Feed, known: &'a [Feed]) -> Option<&'a Feed> {
     let name = file_name(path);
     let last = known.iter().rfind(|known| known.source == feed.source && known.name == name);
@@ -396,13 +396,13 @@ impl Read for Content {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Plain(file) => file.read(buffer),
-            // A damaged or cut packed file holds what comes before the damage; the feed reports the error.
+            // A damaged or truncated packed file ends before the damage; the feed itself reports the error.
             Self::Packed(unpacked) => Ok(unpacked.read(buffer).unwrap_or(0)),
         }
     }
 }
 
-/// Returns digests of a file's prefixes with these sizes, up to its length, and of the whole file.
+/// Returns digests of the prefixes with these sizes, up to the file's length, and of the whole file.
 fn prefix_digests(mut file: impl Read, sizes: &BTreeSet<u64>) -> io::Result<Vec<(u64, String)>> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK_BYTES];

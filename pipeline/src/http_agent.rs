@@ -1,4 +1,4 @@
-//! The shell's HTTP client: trusted authorities and timeouts.
+//! The HTTP client of the pipeline: trusted authorities and timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
-/// Creates a client with a longest wait for a connection and for a whole answer. It trusts the system's authorities,
-/// which may include a company's own. An answer with a failure status is an answer.
+/// Creates a client with these limits on the wait for a connection and for a whole answer. It trusts the system's
+/// authorities, which may include a company's own. A failure status is returned as an answer, not as an error.
 pub(crate) fn http_agent(connect_max: Duration, answer_max: Duration) -> Agent {
     Agent::config_builder()
         .timeout_connect(Some(connect_max))

@@ -1,6 +1,6 @@
 //! The shell of Warptape: configuration, the command line, and everything that touches clocks, threads and terminals.
 //!
-//! Ticks are interpreted in `stages`, and decisions made in `scheduler`; this crate carries their inputs and outputs.
+//! `stages` interprets ticks and `scheduler` makes decisions; this crate carries their inputs and outputs.
 
 mod bounded_file;
 pub mod cli;

@@ -1,7 +1,7 @@
-//! The pipeline as a library: a log by its URL, for programs in other languages.
+//! The pipeline as a library for programs in other languages: gives access to a log by its URL.
 //!
-//! It owns no threads and watches no signals: callers say by an [`Interrupt`] that a call has to end. Answers are those of
-//! the commands, in their JSON form.
+//! The library watches no signals: callers end a call through an [`Interrupt`]. Answers have the JSON form of the
+//! commands' answers.
 
 mod given_tick;
 mod rows;
@@ -30,7 +30,7 @@ use crate::publisher::{Published, Publisher};
 use crate::settings::{self, Assignment, Settings, Sources};
 use crate::usage_error::UsageError;
 
-/// Ticks in a record. More take longer to gather, and fewer cost readers more.
+/// Ticks in a record: with more, they wait longer for each other; with fewer, readers have more overhead.
 const RECORD_TICKS_MAX: NonZeroUsize = NonZeroUsize::new(256).expect("it is not 0");
 
 /// A log with its settings.
@@ -39,10 +39,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Takes the settings of the file and of the environment. `url` replaces their log; a path is an embedded log.
+    /// Creates a session from the settings of the file and the environment. `url` replaces their log; a path is an
+    /// embedded log.
     ///
     /// # Errors
-    /// If a setting is not allowed. The log itself is opened by each call.
+    /// If a setting is invalid. The log itself is opened later, by each call.
     pub fn new(url: Option<&str>, config: Option<PathBuf>) -> anyhow::Result<Self> {
         let log = url.map(|url| Assignment { giver: "url", key: "log.url", value: settings::log_url(url) });
         let sources = Sources {
@@ -68,8 +69,8 @@ impl Session {
         Rows::read(&self.settings, table, filter)
     }
 
-    /// Opens a topic for reading lines of JSON, at its beginning or at its present end. With `exits_at_end`, lines end
-    /// there.
+    /// Opens a topic for reading lines of JSON, at its beginning or at its current end. With `exits_at_end`, the lines
+    /// stop at that end.
     ///
     /// # Errors
     /// If the log cannot be read or does not have the topic.
@@ -100,11 +101,11 @@ impl Session {
         commands::replay::answer(args, &self.settings, progress)
     }
 
-    /// Sends a risk request to the pipeline that runs on the log, and waits for its result. With `waits`, the result is
-    /// after all ticks that the pipeline found. An interrupt cancels the request.
+    /// Sends a risk request to the pipeline that runs on the log, and waits for its result. With `waits`, the result
+    /// follows all ticks that the log had when the pipeline got its partitions. An interrupt cancels the request.
     ///
     /// # Errors
-    /// If the request is wrong, or there is no result in time.
+    /// If the request is invalid, or no result comes in time.
     pub fn risk(
         &self,
         request: Map<String, Value>,
@@ -115,9 +116,9 @@ impl Session {
         commands::risk::answer(request, timeout, waits, &self.settings, interrupt)
     }
 
-    /// Opens the log for publishing ticks, and creates its missing topics if it is embedded. After the interrupt, a log
-    /// that does not answer is waited for less. `name` is the transactional id: a second publisher of that name fences
-    /// this one.
+    /// Opens the log for publishing ticks, and creates its missing topics if it is embedded. After the interrupt, calls
+    /// wait less for a log that does not answer. `name` is the transactional id: a second publisher of the same name
+    /// fences this one.
     ///
     /// # Errors
     /// If the log cannot be opened or has no topic of ticks.
@@ -134,15 +135,15 @@ impl Session {
 pub struct TickPublisher(Publisher);
 
 impl TickPublisher {
-    /// Takes ticks. They are in the log after [`TickPublisher::flush`] at the latest.
+    /// Accepts ticks. They are in the log after [`TickPublisher::flush`] at the latest.
     ///
     /// # Errors
-    /// If a tick is wrong, or the log cannot be written. The publisher must be dropped then.
+    /// If a tick is invalid, or the log cannot be written. The publisher must then be dropped.
     pub fn push(&mut self, ticks: Vec<Tick>) -> anyhow::Result<()> {
         Ok(ticks.into_iter().try_for_each(|tick| self.0.push(tick))?)
     }
 
-    /// Commits all taken ticks.
+    /// Commits all accepted ticks.
     ///
     /// # Errors
     /// If the log cannot be written.
@@ -150,12 +151,12 @@ impl TickPublisher {
         Ok(self.0.flush()?)
     }
 
-    /// Returns the committed ticks and records since it was opened.
+    /// Returns the number of ticks and records committed since the publisher was opened.
     pub fn published(&self) -> Published {
         self.0.published()
     }
 
-    /// Says how many ticks are in the log since it had published so many.
+    /// Describes how many ticks were published since `before`.
     pub fn stopped(&self, before: Published) -> String {
         let ticks = self.0.published().ticks - before.ticks;
         match self.0.in_doubt_ticks() {
@@ -169,10 +170,10 @@ impl TickPublisher {
     }
 }
 
-/// Returns the table of this name, and checks that it may have rows of this kind.
+/// Returns the table of this name, and checks that its rows may have this kind.
 ///
 /// # Errors
-/// The message has all names.
+/// If there is no such table or kind; the message lists all names.
 pub fn table_of(name: &str, kind: Option<&str>) -> anyhow::Result<&'static Table> {
     let table = rows::table_named(name)?;
     let kinds = || SignalKind::ALL.iter().map(|kind| kind.name());

@@ -1,4 +1,4 @@
-//! The `warptape` binary. Everything it does is in the library, so that tests can reach it.
+//! The `warptape` binary. All its code is in the library, so that tests can call it.
 
 use warptape_allocator::Allocator;
 

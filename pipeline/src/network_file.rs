@@ -1,4 +1,4 @@
-//! Files of networks: read, checked, and named by their hash.
+//! Network files: reads and checks them, and names networks by their hash.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::bounded_file;
 #[cfg(feature = "lab")]
 use crate::usage_error::UsageError;
 
-/// Reads the network in a file for this number of lanes; an error with the mistake in the file.
+/// Reads the network in a file, for this number of lanes if it is known. An error describes the mistake in the file.
 pub fn read(path: &Path, lanes: Option<usize>) -> Result<Trained, String> {
     let bytes = first_bytes(path).map_err(|error| format!("cannot be read: {error}"))?;
     let network = Network::from_bytes(&bytes).map_err(|error| format!("cannot be used: {error}"))?;
@@ -33,13 +33,13 @@ pub fn of_policy(policy: &str, lanes: Option<usize>) -> Option<Result<Trained, U
     Some(read(path, lanes).map_err(unusable))
 }
 
-/// True if a policy has the form of `dqn:HASH`, and there is no file with that name.
+/// True if a policy has the form `dqn:HASH`, and no file has that name.
 #[cfg(feature = "lab")]
 pub fn is_only_a_hash(policy: &str) -> bool {
     dqn::prefix_of(policy).is_some_and(|hash| !Path::new(hash).exists())
 }
 
-/// Reads one byte more than a network may have, at most, which shows that a longer file is none.
+/// Reads at most one byte more than a network may have; that byte shows that the file is too long.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bounded_file::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;

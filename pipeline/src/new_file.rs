@@ -1,5 +1,5 @@
-//! A file that is written beside its place and gets its name once it is whole. An interruption leaves no partial file
-//! under that name.
+//! A file that is written under a temporary name and renamed once it is complete. An interruption leaves no partial
+//! file under the final name.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,28 +10,28 @@ use anyhow::Context as _;
 
 use crate::usage_error::UsageError;
 
-/// A file in progress. It is removed if it is dropped before [`NewFile::finish`].
+/// A file in progress, which is removed if it is dropped before [`NewFile::finish`].
 pub struct NewFile {
     to: PathBuf,
-    /// Name of the file until it is whole.
+    /// Temporary name of the file.
     unfinished: PathBuf,
     file: File,
-    /// True if it may replace an existing file.
+    /// True if the file may replace an existing one.
     may_replace: bool,
     is_finished: bool,
 }
 
 impl NewFile {
-    /// Begins a file that will be at `to`, where there must be none, or an empty one.
+    /// Begins a file whose final name is `to`. A file of that name must not exist, or must be empty.
     ///
     /// # Errors
-    /// If a file is there, or the new one cannot be created.
+    /// If a non-empty file exists, or the new one cannot be created.
     pub fn create(to: &Path) -> anyhow::Result<Self> {
         refuse_taken(to)?;
         Self::begin(to, false)
     }
 
-    /// The same, but an existing file is replaced.
+    /// Begins a file whose final name is `to`, and which replaces an existing file.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -48,10 +48,10 @@ impl NewFile {
         Ok(Self { to: to.to_owned(), unfinished, file, may_replace, is_finished: false })
     }
 
-    /// Flushes the file to the disk, and gives it its name.
+    /// Flushes the file to the disk, and renames it.
     ///
     /// # Errors
-    /// If the disk does not take it, or another file got its place meanwhile.
+    /// If the disk cannot store the file, or another file has taken its name meanwhile.
     pub fn finish(mut self) -> anyhow::Result<()> {
         self.file.sync_all().with_context(|| cannot(&self.to))?;
         if !self.may_replace {
@@ -81,7 +81,7 @@ impl Drop for NewFile {
     }
 }
 
-/// Refuses a place with a file, unless it is empty.
+/// Refuses the path of an existing file, unless the file is empty.
 pub(crate) fn refuse_taken(to: &Path) -> Result<(), UsageError> {
     match fs::symlink_metadata(to) {
         Ok(found) if found.is_dir() || found.len() > 0 => Err(UsageError(format!(

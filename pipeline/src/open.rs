@@ -1,4 +1,4 @@
-//! Opens the log of the settings: the one place where commands get theirs.
+//! Opens the log that the settings name. All commands open their log here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::settings::{self, Settings};
 /// Purposes for which a command opens the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Show its records.
+    /// Show the log's records.
     Show,
     /// Process recorded ticks again.
     Replay,
@@ -32,15 +32,15 @@ pub enum Purpose {
 
 /// A log, opened for a command.
 pub struct OpenLog {
-    /// The log in single-object encoding, even with a registry.
+    /// The log with records in single-object encoding, even if the log itself uses a registry.
     pub log: Arc<dyn EventLog>,
     /// The log with every record unchanged.
     pub bare: Arc<dyn EventLog>,
-    /// Writer schemas of ticks; `None` without a registry, or an exported file with its own.
+    /// Writer schemas of ticks; `None` if neither a registry nor an exported file supplies them.
     pub schemas: Option<Arc<dyn SchemaSource>>,
 }
 
-/// Opens the log of the settings. With a schema registry, it registers the schemas that the command will write.
+/// Opens the log of the settings. With a schema registry, registers the schemas that the command will write.
 pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogError> {
     let mode = match purpose {
         Purpose::Show | Purpose::Replay => OpenMode::Read,
@@ -54,7 +54,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     };
     let registry = &settings.registry;
     if !registry.is_used() {
-        // An exported file has the schemas of its ticks, so a replay needs no registry.
+        // An exported file contains the schemas of its ticks, so replaying it needs no registry.
         let may_bring_them = purpose == Purpose::Replay && !settings.is_on_kafka();
         let schemas = if may_bring_them { recorded_schemas(&*bare)? } else { None };
         return Ok(OpenLog { log: bare.clone(), bare, schemas });
@@ -70,14 +70,14 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
         Purpose::Run => {}
     }
     ids.register(&written)?;
-    // Show decodes ticks for people; other decoders need them as they were published.
+    // `Show` decodes ticks for people; other purposes need ticks as they were published.
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
     let log = FramedLog::new(bare.clone(), ids.clone(), untouched);
     let log = Arc::new(if purpose == Purpose::Run { log.waiting() } else { log });
     Ok(OpenLog { log, bare, schemas: Some(ids) })
 }
 
-/// Opens another log, for anchors, with the settings for clusters.
+/// Opens another log for anchors. On a cluster, the settings for clusters apply.
 pub fn open_anchors(settings: &Settings, url: &str, purpose: Purpose) -> Result<Arc<dyn EventLog>, LogError> {
     let mode = match purpose {
         Purpose::Run => OpenMode::Write(settings.log.durability),
@@ -89,19 +89,20 @@ pub fn open_anchors(settings: &Settings, url: &str, purpose: Purpose) -> Result<
     }
 }
 
-/// Time between reports of clients' figures in a running pipeline.
+/// Time between two reports of the Kafka clients' figures in a running pipeline.
 const CLIENT_FIGURES_INTERVAL: Duration = Duration::from_secs(5);
-/// Default interval at which brokers end transactions that are open for too long
+/// Default interval at which brokers end transactions that were open for too long
 /// (transaction.abort.timed.out.transaction.cleanup.interval.ms).
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
-/// Greatest time beyond the session timeout for which a killed process delays its partitions.
+/// Greatest time beyond the session timeout by which a killed process may delay its partitions.
 const FAILOVER_BEYOND_SESSION: Duration = Duration::from_secs(5);
 
-/// Returns a note if the brokers' own interval, not the session timeout, decides how long a killed process delays its
-/// partitions; `None` otherwise.
+/// Returns a note if a killed process delays its partitions longer than the session timeout, because of the brokers'
+/// own interval; `None` otherwise.
 pub fn failover_note(settings: &Settings) -> Option<String> {
     let session = settings.kafka.session_timeout;
-    // Half of the session is for the transaction. The rest, with the time beyond it, is left for the brokers' check.
+    // The transaction gets half of the session. The rest, and the time beyond the session, is left for the brokers'
+    // check.
     let enough = session - transaction_timeout(session) + FAILOVER_BEYOND_SESSION;
     let is_short = settings.is_on_kafka() && enough < CLEANUP_INTERVAL;
     is_short.then(|| {
@@ -117,13 +118,13 @@ pub fn failover_note(settings: &Settings) -> Option<String> {
     })
 }
 
-/// Returns the longest time of an open transaction. One that a killed process left open hides its successor's records
-/// from readers.
+/// Returns the greatest duration of an open transaction. A transaction that a killed process left open hides the
+/// records of the process's successor from readers.
 fn transaction_timeout(session: Duration) -> Duration {
     session / 2
 }
 
-/// Returns the options of a cluster from the settings.
+/// Returns the options of a cluster, taken from the settings.
 fn kafka_options(settings: &Settings, brokers: &str, purpose: Purpose) -> KafkaOptions {
     let kafka = &settings.kafka;
     let properties = kafka.properties.iter();

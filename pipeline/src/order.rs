@@ -1,4 +1,4 @@
-//! An operator's command through the log: a record for each addressed process, and their answers.
+//! An operator's command, sent through the log: a record for each addressed process, and the answers.
 
 use std::collections::BTreeSet;
 use std::process;
@@ -14,12 +14,12 @@ use crate::clock::wall_clock_ns;
 use crate::publishing::{NewPlaced, Placed};
 use crate::transaction::TransactionWriter;
 
-/// Longest poll before the caller's patience is checked again.
+/// Longest poll before the caller is asked again whether it still waits.
 const POLL: Duration = Duration::from_millis(100);
 const POLL_RECORDS_MAX: usize = 256;
 const POLL_BYTES_MAX: usize = 4 << 20;
 
-/// Returns the time since when nobody waits for the answers; `None` while somebody does.
+/// Returns the time at which the caller stopped waiting; `None` while it waits.
 pub(crate) type StoppedSince = Arc<dyn Fn() -> Option<Instant> + Send + Sync>;
 
 /// A command to send.
@@ -29,7 +29,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Creates a command of a sender, which may be executed within `timeout` from now.
+    /// Creates a sender's command, which may be executed within `timeout` from now.
     pub(crate) fn new(command: ControlCommand, by: String, timeout: Duration) -> Self {
         let now_ns = wall_clock_ns();
         let control = Control {
@@ -47,7 +47,7 @@ impl Order {
         &self.control.id
     }
 
-    /// Sends the command to these processes, and passes on each answer. Returns the processes that did not answer.
+    /// Sends the command to the processes, and passes on each answer. Returns the processes that did not answer.
     pub(crate) fn give(
         &self,
         log: &Arc<dyn EventLog>,
@@ -58,7 +58,7 @@ impl Order {
     ) -> anyhow::Result<BTreeSet<i32>> {
         let until = Instant::now() + self.timeout;
         let place = |topic: &str, partition: i32| TopicPartition { topic: topic.to_owned(), partition };
-        // Read from the present end of the answers, because the awaited ones come after it.
+        // Reads the answers from their current end, because the awaited ones come after it.
         let answers: Vec<_> = told.iter().map(|&process| place(&topics.control_results, process)).collect();
         let mut reader = reader_at_end(&**log, &answers)?;
         let mut value = Vec::new();
@@ -82,7 +82,7 @@ impl Order {
                 continue;
             };
             for record in records {
-                // Unreadable records of other writers are no answers.
+                // Other programs may write records to the topic; unreadable ones are not answers.
                 let Ok(result) = decode_control_result(&record.value) else { continue };
                 if result.id == self.id() && waiting.remove(&result.ordinal) {
                     answered(result)?;

@@ -7,11 +7,11 @@ use crate::settings::Settings;
 use crate::traces::TraceSender;
 use crate::usage_error::UsageError;
 
-/// The export of a running process; there is never one in a build without the feature `otlp`.
+/// The export of a running process. A build without the feature `otlp` never creates one.
 pub enum Otlp {}
 
 impl Otlp {
-    /// Refuses settings that ask for an export.
+    /// Refuses settings that request an export.
     pub fn start(settings: &Settings, _: &Arc<Progress>) -> anyhow::Result<Option<Self>> {
         if settings.otlp.endpoint.is_empty() {
             return Ok(None);
@@ -19,7 +19,7 @@ impl Otlp {
         Err(UsageError::not_built("otlp.endpoint", "otlp").into())
     }
 
-    /// Returns the way to hand over traces.
+    /// Returns a sender for traces.
     pub fn traces(&self) -> TraceSender {
         match *self {}
     }

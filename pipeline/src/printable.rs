@@ -1,4 +1,5 @@
-//! Output for terminals: all that commands print goes through here, and is made printable like the report's pages.
+//! Terminal output: everything that commands print goes through here, and is made printable like the text on the
+//! report's pages.
 
 use std::fmt;
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -20,10 +21,11 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Width of terminals that do not tell theirs.
+/// Assumed width of terminals that do not report theirs.
 const COLUMNS: usize = 80;
 
-/// Returns the width of standard output in columns, which `COLUMNS` overrides; `None` if it is no terminal.
+/// Returns the width of standard output in columns, which `COLUMNS` overrides; `None` if standard output is not a
+/// terminal.
 pub fn terminal_columns() -> Option<usize> {
     if !is_terminal() {
         return None;
@@ -34,12 +36,12 @@ pub fn terminal_columns() -> Option<usize> {
     Some(set.or_else(told).filter(|columns| *columns > 0).unwrap_or(COLUMNS))
 }
 
-/// Writes a message to the caller on standard error: a printable line, or a line of the log if that is JSON.
+/// Writes a message to the user on standard error: as a printable line, or as a log line if the log is JSON.
 pub fn to_stderr(line: fmt::Arguments<'_>) {
     tracing::info!(target: NOTICE, "{line}");
 }
 
-/// A writer for printable text. Each call gets whole characters, as from formatting.
+/// A writer that makes text printable. Each call must contain whole characters, as formatted text does.
 pub struct Printable<W>(pub W);
 
 impl<W: Write> Write for Printable<W> {

@@ -1,6 +1,6 @@
 //! Publishes ticks in the log: gathers them into records, encodes these, and writes them in transactions.
 //!
-//! It owns the producing side of the source topic for `feed` and `demo`. It must not know the origin of ticks, and
+//! The publisher is the producer of the source topic for `feed` and `demo`. It must not know the origin of ticks, and
 //! reads the clock only for the create time of records.
 
 use std::borrow::Cow;
@@ -22,16 +22,16 @@ use warptape_sources::{Batcher, BatcherConfig, TickRecord};
 
 /// Number of ticks at which a transaction is committed.
 pub const TRANSACTION_TICKS_MAX: u64 = 65_536;
-/// Greatest wait of a tick, in multiples of the ticks that fill a record of every partition.
+/// Longest wait of a tick for its record, in multiples of the ticks that fill a record of every partition.
 const RECORDS_WAITED_MAX: u64 = 8;
 
-/// Reasons for ticks that could not be published.
+/// Reasons why ticks could not be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The log failed.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A tick that no consumer would accept. Its whole record is not published.
+    /// A tick is invalid, and no consumer would accept it. Its whole record is not published.
     #[error("tick of {symbol} at {event_time_ns} ns cannot be published: {cause}")]
     Tick {
         /// Symbol of the tick.
@@ -43,45 +43,45 @@ pub enum PublishError {
     },
 }
 
-/// Committed ticks and records.
+/// Number of committed ticks and records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Ticks.
+    /// Number of ticks.
     pub ticks: u64,
-    /// Records of the ticks.
+    /// Number of records with these ticks.
     pub records: u64,
 }
 
-/// Publishes ticks. Ticks that are not flushed before it is dropped are not published.
+/// Publishes ticks. Ticks that are not flushed before the publisher is dropped are not published.
 ///
-/// A transaction is written at once, when it is whole, and again until it is known to be in the log. Each one also
-/// commits its number as an offset of a group of the publisher alone. So the log itself tells whether an unanswered
-/// transaction is there.
+/// A transaction is written once it is complete, and again until it is known to be in the log. Each transaction also
+/// commits its number as an offset of a consumer group that only this publisher uses. So the log itself shows whether a
+/// transaction without an answer was written.
 pub struct Publisher {
     writer: TransactionWriter,
     batcher: Batcher,
     ledger: FeedLedger,
-    /// Ticks taken since the last commit.
+    /// Number of ticks accepted since the last commit.
     taken_ticks: u64,
     open: TickTransaction,
     published: Published,
     in_doubt_ticks: u64,
 }
 
-/// Records to publish together.
+/// Records that are published together.
 struct TickTransaction {
     topic: String,
     /// Group whose committed offset of the topic's first partition is the number of the last transaction.
     group: String,
     number: i64,
-    /// Committed offset before this transaction; `None` before the first.
+    /// Offset that was committed before this transaction; `None` before the first.
     number_before: Option<i64>,
     records: Vec<EncodedRecord>,
     ticks: u64,
     /// Number of `SetEventTime` records.
     words: u64,
     first_scales: FirstScales,
-    /// Topic of the records with the progress of the sources.
+    /// Topic of the records with the sources' progress.
     feeds_topic: String,
     feeds: Vec<(String, Vec<u8>)>,
 }
@@ -96,7 +96,8 @@ struct EncodedRecord {
 impl Publisher {
     /// Creates a publisher for the topic of ticks with this number of partitions. `batch` is the greatest number of
     /// ticks in a record. `name` becomes the transactional id, and the name of a consumer group: a second publisher of
-    /// that name fences this one. After the time of `stopping_since`, a log that does not answer is waited for less.
+    /// the same name fences this one. Once `stopping_since` returns a time, calls wait less for a log that does not
+    /// answer.
     pub fn new(
         log: &Arc<dyn EventLog>,
         name: &str,
@@ -132,34 +133,34 @@ impl Publisher {
         })
     }
 
-    /// Keeps the progress of a feed's inputs in the log, from now on.
+    /// Starts to keep the progress of a feed's inputs in the log.
     pub fn keep(&mut self, ledger: FeedLedger) {
         ledger.topic().clone_into(&mut self.open.feeds_topic);
         self.ledger = ledger;
     }
 
-    /// Takes a tick of an input. It is in the log after [`Publisher::flush`] at the latest.
+    /// Accepts a tick of an input. The tick is in the log after [`Publisher::flush`] at the latest.
     pub fn push_from(&mut self, input: usize, tick: Tick) -> Result<(), PublishError> {
         self.ledger.count(input);
         self.push(tick)
     }
 
-    /// Records in the log, with the next tick, that its symbol begins with prices of this scale.
+    /// Records the scale of a symbol's first price, in the transaction of the next tick.
     pub fn begin_scale(&mut self, symbol: String, scale: u8) {
         self.ledger.begin_scale(symbol, scale);
     }
 
-    /// Takes a tick. It is in the log after [`Publisher::flush`] at the latest.
+    /// Accepts a tick, which is in the log after [`Publisher::flush`] at the latest.
     pub fn push(&mut self, tick: Tick) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.push(tick, &mut released);
         released.iter().try_for_each(|record| self.open.add(record))?;
         self.taken_ticks += 1;
-        // All taken ticks are flushed, because a transaction records the progress of the inputs.
+        // All accepted ticks are flushed together, because a transaction also records the inputs' progress.
         if self.taken_ticks >= TRANSACTION_TICKS_MAX { self.flush() } else { Ok(()) }
     }
 
-    /// Sets the event time of a partition by a record among its ticks, in the transaction of the next tick.
+    /// Sets a partition's event time with a record among its ticks, in the transaction of the next tick.
     pub fn say_event_time(&mut self, partition: i32, set: &SetEventTime) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.flush_partition(partition, &mut released);
@@ -168,7 +169,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Commits all taken ticks.
+    /// Commits all accepted ticks.
     pub fn flush(&mut self) -> Result<(), PublishError> {
         let mut released = Vec::new();
         self.batcher.flush(&mut released);
@@ -177,7 +178,7 @@ impl Publisher {
         self.commit()
     }
 
-    /// Commits all taken ticks, and that there are no more.
+    /// Commits all accepted ticks, and records that the inputs are complete.
     pub fn finish(&mut self) -> Result<(), PublishError> {
         self.ledger.finish();
         self.flush()
@@ -188,7 +189,7 @@ impl Publisher {
         self.published
     }
 
-    /// Returns the ticks of a transaction that was given up with an unknown outcome: they may be in the log as well.
+    /// Returns the number of ticks in a transaction that was given up with an unknown outcome: they may be in the log.
     pub fn in_doubt_ticks(&self) -> u64 {
         self.in_doubt_ticks
     }
@@ -211,22 +212,23 @@ impl Publisher {
     }
 }
 
-/// True if records of prices and sizes in 1e-9, where a price of 0 means none, cannot hold a tick.
+/// True if a tick does not fit records with prices and sizes in 1e-9, in which a price of 0 means "none".
 fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
 
-/// Scale of each symbol's first price.
+/// The scale of each symbol's first price.
 #[derive(Debug, Default)]
 struct FirstScales {
     symbols: SymbolTable,
-    /// Scales by the symbols' numbers.
+    /// Scales, indexed by the symbols' numbers.
     scales: Vec<u8>,
 }
 
 impl FirstScales {
-    /// Returns the symbol of a tick whose price has another scale than the symbol's first one. Such a price may be
-    /// incomparable with the others, and its record a dead letter then. So such ticks get records of their own.
+    /// Returns the symbol of a tick whose price has another scale than the symbol's first price. Such a price may not
+    /// be comparable with the earlier ones, and its record then becomes a dead letter. So such ticks get their own
+    /// records.
     fn is_alone<'a>(&mut self, tick: &'a Tick) -> Option<&'a str> {
         let symbol = self.symbols.intern(&tick.symbol) as usize;
         if symbol == self.scales.len() {
@@ -257,7 +259,7 @@ impl TickTransaction {
             ticks => encode_tick_batch(ticks, &mut value),
         };
         encoded.map_err(|cause| refused(ticks, cause))?;
-        // A batch may hold many symbols.
+        // A batch may contain many symbols, so only a single tick has a key.
         let key = if let [tick] = ticks { Some(tick.symbol.clone()) } else { None };
         self.records.push(EncodedRecord { partition, key, timestamp_ns: wall_clock_ns(), value });
         self.ticks += ticks.len() as u64;
@@ -314,7 +316,7 @@ impl Transaction for TickTransaction {
     /// True if another publisher of the same name has written transactions since.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let committed = log.committed(&self.group, &self.counter())?;
-        // Numbers grow, and another publisher continues from those that it finds.
+        // Numbers only grow, and another publisher continues from the number that it finds.
         if committed < self.number_before {
             let (url, transactional_id) = (log.url(), self.group.clone());
             return Err(LogError::TransactionLost { url, transactional_id });
@@ -332,12 +334,12 @@ pub fn create_missing_topics(log: &dyn EventLog, names: &Topics, plan: &TopicPla
 
 /// Missing topics of a log.
 pub struct MissingTopics {
-    /// Specifications for their creation. Topics that belong to an existing topic of ticks, or to a journal, get as
-    /// many partitions as it has.
+    /// Specifications of the missing topics. A topic that belongs to the topic of ticks, or to the journal, gets as
+    /// many partitions as that one has.
     pub specs: Vec<TopicSpec>,
-    /// Partitions of the topic of ticks, existing or not.
+    /// Number of partitions of the topic of ticks, existing or planned.
     pub partitions: i32,
-    /// Existing topics that are compacted, although each of their records counts.
+    /// Existing topics that are compacted, although none of their records may be removed.
     pub compacted: Vec<String>,
 }
 
@@ -361,7 +363,7 @@ impl MissingTopics {
     }
 }
 
-/// True if a transaction that was given up with this error may still be in the log.
+/// True if a transaction given up with this error may still be in the log.
 fn is_in_doubt(error: &LogError) -> bool {
     matches!(error, LogError::OutcomeUnknown { .. } | LogError::Unreachable { .. } | LogError::Broker { .. })
 }
@@ -372,9 +374,9 @@ fn refused(ticks: &[Tick], cause: EncodeError) -> PublishError {
     PublishError::Tick { symbol: tick.symbol.clone(), event_time_ns: tick.event_time_ns, cause }
 }
 
-/// Returns the number that a publisher begins with. Earlier publishers of its name may have counted, and on a cluster a
-/// replaced one may still do so. Its clock makes the numbers differ, because no two publishers begin at the same time.
-/// The embedded log checks offsets against its records, and rejects a replaced publisher at once.
+/// Returns a publisher's first number. Earlier publishers of its name may have counted, and on a cluster a replaced one
+/// may still do so. The clock makes the numbers differ, because no two publishers start at the same time. The embedded
+/// log checks offsets against its records, and rejects a replaced publisher at once.
 fn first_number(url: &str, before: Option<i64>) -> i64 {
     let next = before.unwrap_or(0).saturating_add(1);
     if url.starts_with("kafka:") { next.max(wall_clock_ns()) } else { next }
@@ -487,7 +489,7 @@ mod tests {
         let (_folder, log, names) = log();
         let mut publisher = publisher(&log, &names, 100);
         let scaled = |number, scale| Tick { scales: Scales { price: scale, size: 9 }, ..tick(number) };
-        // One symbol begins with the scale that all its prices have, another one changes its scale.
+        // One symbol has the same scale from its first price on, the other one changes its scale.
         let ticks = [tick(0), scaled(1, 14), tick(0), scaled(0, 14), scaled(0, 14), tick(0), scaled(1, 14)];
         let partitions = ticks.iter().map(|tick| partition_of(&tick.symbol, PARTITIONS));
         let partition = partitions.clone().next().unwrap();
@@ -532,7 +534,7 @@ mod tests {
         first.flush().unwrap();
         assert!(!is_superseded(&first), "it has written itself");
         let number = first.open.number;
-        // Its next transaction may be in the log without its knowledge.
+        // The publisher's next transaction may be in the log without its knowledge.
         (first.open.number, first.open.number_before) = (number - 1, None);
         assert!(!is_superseded(&first) && first.open.is_committed(log.as_ref()).unwrap());
         (first.open.number, first.open.number_before) = (number, Some(number - 1));
@@ -552,7 +554,7 @@ mod tests {
         let mut publisher = publisher(&log, &names, 1);
         publisher.push(tick(0)).unwrap();
         publisher.flush().unwrap();
-        // As if one more transaction had been acknowledged.
+        // Simulates that one more transaction was acknowledged.
         publisher.open.begin_next();
         let error = publisher.open.is_superseded(log.as_ref()).unwrap_err();
         assert!(matches!(error, LogError::TransactionLost { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Records that a command publishes, all or none. They themselves show whether they are in the log.
+//! Records that a command publishes together or not at all. The records themselves show whether they are in the log.
 
 use warptape_eventlog::{EventLog, LogError, NewRecord, OffsetRange, Producer, TopicPartition};
 use warptape_replay::PartitionReader;
@@ -6,7 +6,7 @@ use warptape_replay::PartitionReader;
 use crate::clock::wall_clock_ns;
 use crate::transaction::Transaction;
 
-/// A record with its place.
+/// A record with its topic and partition.
 pub struct NewPlaced {
     pub place: TopicPartition,
     pub key: Vec<u8>,
@@ -14,15 +14,15 @@ pub struct NewPlaced {
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
-/// Records of one transaction, no two alike.
+/// Records of one transaction. No two of them are equal.
 pub struct Placed {
     records: Vec<NewPlaced>,
-    /// End of the first record's partition before the transaction.
+    /// End offset of the first record's partition before the transaction.
     end_before: i64,
 }
 
 impl Placed {
-    /// Takes at least one record.
+    /// Creates the transaction; it must have at least one record.
     pub fn new(log: &dyn EventLog, records: Vec<NewPlaced>) -> Result<Self, LogError> {
         let end_before = end_of(log, &records.first().expect("there is a record").place)?;
         Ok(Self { records, end_before })

@@ -1,5 +1,5 @@
-//! Standard error, shared by log lines and a display. A line goes above a live display, which is drawn again below it.
-//! It waits for the end of a full screen.
+//! Standard error, shared by log lines and a live display: a line is written above the display, which is then drawn
+//! again.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -16,7 +16,7 @@ const HELD_MAX: usize = 256 << 10;
 /// Destination of log lines. Clones share the display.
 #[derive(Clone, Default)]
 pub struct Terminal {
-    /// Format of lines.
+    /// Format of log lines.
     format: LogFormat,
     /// The present display, which the command itself draws.
     display: Arc<Mutex<Display>>,
@@ -64,22 +64,22 @@ impl Held {
 }
 
 impl Terminal {
-    /// Creates standard error without a display, with lines of this format.
+    /// Creates standard error without a display, for log lines of this format.
     pub fn new(format: LogFormat) -> Self {
         Self { format, ..Self::default() }
     }
 
-    /// Returns the format of lines.
+    /// Returns the format of log lines.
     pub fn format(&self) -> LogFormat {
         self.format
     }
 
-    /// True if a person may watch a display there.
+    /// True if a person may see a display there.
     pub fn is_watched(&self) -> bool {
         self.format == LogFormat::Text && io::stderr().is_terminal()
     }
 
-    /// Writes lines above this display from now on.
+    /// Starts to write lines above this display.
     pub fn show(&self, display: MultiProgress) {
         *self.lock() = Display::Live(display);
     }
@@ -111,7 +111,7 @@ impl Terminal {
         held.write(out)
     }
 
-    /// Writes without tearing the display.
+    /// Writes without disturbing the display.
     fn write_to(&self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
         let live = match &mut *self.lock() {
             Display::Full(held) => {

@@ -1,4 +1,4 @@
-//! Traces as the engine hands them over: the steps of a record or of a request.
+//! Traces in the form that the engine passes to an exporter: the steps of a record or a request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use crossbeam_channel::Sender;
 pub struct Trace {
     /// Id of the trace, see [`trace_id`].
     pub id: [u8; 16],
-    /// Time of the read, which tells this trace from others of the same record, such as another process's.
+    /// Time of the read, which distinguishes this trace from others of the same record, such as another process's.
     pub read_at_ns: i64,
-    /// The whole span first, then its steps.
+    /// The root span, followed by its steps.
     pub spans: Vec<TracedSpan>,
 }
 
@@ -21,18 +21,18 @@ pub struct Trace {
 pub struct TracedSpan {
     /// Name of the step.
     pub name: &'static str,
-    /// Beginning, in nanoseconds since the epoch.
+    /// Start of the step, in nanoseconds since the epoch.
     pub start_ns: i64,
-    /// End, in nanoseconds since the epoch.
+    /// End of the step, in nanoseconds since the epoch.
     pub end_ns: i64,
-    /// Further facts.
+    /// Attributes of the step.
     pub attributes: Vec<Attribute>,
-    /// Reason for the failure; `None` without one.
+    /// Reason for the failure; `None` if the step succeeded.
     pub error: Option<&'static str>,
 }
 
-/// Returns the trace id of a record: the first 16 bytes of the BLAKE3 digest of `TOPIC/PARTITION/OFFSET`. So a trace is
-/// found by its record.
+/// Returns the trace id of a record: the first 16 bytes of the BLAKE3 digest of `TOPIC/PARTITION/OFFSET`. So the trace
+/// of a record can be found from the record.
 pub fn trace_id(topic: &str, partition: i32, offset: i64) -> [u8; 16] {
     let digest = blake3::hash(format!("{topic}/{partition}/{offset}").as_bytes());
     *digest.as_bytes().first_chunk().expect("a digest has 32 bytes")
@@ -67,7 +67,7 @@ impl From<String> for TraceValue {
     }
 }
 
-/// A name with its value.
+/// A name and its value.
 pub type Attribute = (&'static str, TraceValue);
 
 /// Builds an attribute.
@@ -78,13 +78,13 @@ pub fn attribute(name: &'static str, value: impl Into<TraceValue>) -> Attribute 
 /// Counts of spans by state.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
-    /// Spans handed over, and not yet exported or lost. The engine adds to it, the exporter takes from it.
+    /// Number of spans passed on, but not yet exported or lost. The engine adds to it, and the exporter subtracts.
     pub(crate) under_way: AtomicU64,
-    /// Spans that were not exported.
+    /// Number of spans that were not exported.
     pub(crate) lost: AtomicU64,
 }
 
-/// The engine's way to hand over traces, with the sampling rates.
+/// The engine's sender of traces, with the sampling rates.
 #[derive(Clone)]
 pub struct TraceSender {
     waiting: Sender<Trace>,
@@ -104,7 +104,7 @@ impl TraceSender {
         Self { waiting, counts, sample_ppm, request_sample_ppm }
     }
 
-    /// Creates one that traces everything, for tests of callers.
+    /// Creates a sender that traces everything, for tests of its callers.
     #[cfg(test)]
     pub(crate) fn of_all(waiting: Sender<Trace>) -> Self {
         Self::new(waiting, Arc::default(), 1_000_000, 1_000_000)
@@ -120,7 +120,7 @@ impl TraceSender {
         is_sampled(partition, offset, self.request_sample_ppm)
     }
 
-    /// Hands a trace over, or drops it if too many wait.
+    /// Passes a trace on; drops it if too many are waiting.
     pub fn send(&self, trace: Trace) {
         let spans = trace.spans.len() as u64;
         self.counts.under_way.fetch_add(spans, Ordering::Relaxed);
@@ -131,9 +131,9 @@ impl TraceSender {
     }
 }
 
-/// True if a record is in the sample of `ppm` per million. The answer is the same in each life of each process.
+/// True if a record is in the sample of `ppm` per million. The result is the same in every process and every life.
 fn is_sampled(partition: i32, offset: i64, ppm: u32) -> bool {
-    // SplitMix64's finalizer makes the answers of neighbours independent.
+    // SplitMix64's finalizer makes the results of neighbouring offsets independent.
     let mut mixed = (offset as u64) ^ (partition as u64).rotate_left(40);
     mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -167,7 +167,7 @@ mod tests {
                 assert!(expected.contains(&sampled), "{sampled} of partition {partition} at {ppm}");
             }
         }
-        // Two partitions do not trace the same offsets.
+        // Different partitions sample different offsets.
         let both = (0..100_000).filter(|&offset| [0, 1].iter().all(|&one| is_sampled(one, offset, 10_000)));
         assert!(both.count() < 50);
     }

@@ -1,8 +1,8 @@
-//! Writes a transaction until it is known to be in the log, and settles unknown outcomes.
+//! Writes a transaction until it is known to be in the log, and resolves unknown outcomes.
 //!
-//! A transaction stays whole with its owner until it is committed, so that an aborted one can be sent again unchanged.
-//! An unknown outcome is settled by a new producer with the same transactional id. A value that only this owner writes,
-//! in the same transaction, shows whether it committed.
+//! The owner keeps a whole transaction until it is committed, so that an aborted one can be sent again unchanged. If
+//! the outcome is unknown, a new producer with the same transactional id ends the old transaction. Then a value that
+//! only this owner writes, in the same transaction, shows whether it was committed.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 use warptape_engine::Outage;
 use warptape_eventlog::{EventLog, LogError, Producer};
 
-/// Attempts at a commit that other writers block before it fails.
+/// Number of attempts to commit while other writers block the log; after them the commit fails.
 const COMMIT_ATTEMPTS_MAX: u32 = 3;
 /// Pause between two attempts to start a producer.
 pub const RENEW_PAUSE: Duration = Duration::from_millis(500);
 
 /// Contents of one transaction.
 pub trait Transaction {
-    /// Writes all contents into the open transaction of a producer.
+    /// Writes all contents to a producer's open transaction.
     fn send(&self, producer: &mut dyn Producer) -> Result<(), LogError>;
-    /// True if the owner still owns everything that it commits offsets of.
+    /// True if the owner still owns all partitions whose offsets it commits.
     fn is_owner(&self) -> bool {
         true
     }
-    /// True if it is in the log, while nothing of its owner is open there.
+    /// True if the transaction is in the log. Must be called while the owner has no open transaction there.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError>;
-    /// True if another owner of the same name has written since, which ends this one.
+    /// True if another owner of the same name has written since; this owner must then end.
     fn is_superseded(&self, _log: &dyn EventLog) -> Result<bool, LogError> {
         Ok(false)
     }
@@ -36,7 +36,7 @@ pub trait Transaction {
 pub enum Outcome {
     /// The transaction is durable and visible.
     Committed,
-    /// Nothing of the transaction was written, for this reason; it can be sent again.
+    /// Nothing of the transaction was written, for this reason. It can be sent again.
     Aborted(LogError),
 }
 
@@ -44,51 +44,50 @@ pub enum Outcome {
 pub struct Attempted {
     /// Outcome of the attempt.
     pub outcome: Outcome,
-    /// True if the log did not tell the outcome, so that a new producer looked it up.
+    /// True if the log did not report the outcome, and a new producer looked it up.
     pub looked_up: bool,
 }
 
-/// An outage, with times on its own clock, which begins with it.
+/// An outage; its clock starts when the outage does.
 struct Waiting {
     began: Instant,
     outage: Outage,
 }
 
 impl Waiting {
-    /// Begins an outage now.
+    /// Starts an outage now.
     fn begin() -> Self {
         Self { began: Instant::now(), outage: Outage::begin(0) }
     }
 
-    /// True if the wait for the log is over, for a process that may have been told to end.
+    /// True if the log has been awaited long enough, given the time at which the process was asked to end.
     fn is_given_up(&self, stopping_since: Option<Instant>) -> bool {
         let since_began_ns = |at: Instant| at.saturating_duration_since(self.began).as_nanos() as i64;
         self.outage.is_given_up(since_began_ns(Instant::now()), stopping_since.map(since_began_ns))
     }
 
-    /// Returns the pause before the next attempt; pauses grow.
+    /// Returns the pause before the next attempt. Pauses grow.
     fn next_pause(&mut self) -> Duration {
         Duration::from_nanos(self.outage.next_pause_ns().unsigned_abs())
     }
 }
 
-/// Returns the time when the process was told to end; `None` before.
+/// Returns the time at which the process was asked to end; `None` before.
 pub type StoppingSince = Box<dyn Fn() -> Option<Instant> + Send>;
 
 /// Writes transactions under one transactional id.
 pub struct TransactionWriter {
     log: Arc<dyn EventLog>,
     transactional_id: String,
-    /// `None` between the end of a producer and the start of the next.
+    /// Producer; `None` between the end of one and the start of the next.
     producer: Option<Box<dyn Producer>>,
     stopping_since: StoppingSince,
-    /// Last reported cause of a failed commit, to report it once; `None` without one.
+    /// Last reported cause of a failed commit, which is reported only once; `None` if there was none.
     told: Option<String>,
 }
 
 impl TransactionWriter {
-    /// Starts the producer, which fences every earlier one of its transactional id and settles that one's open
-    /// transaction.
+    /// Starts a producer. It fences all earlier ones with the same transactional id, and ends their open transaction.
     pub fn new(
         log: Arc<dyn EventLog>,
         transactional_id: String,
@@ -98,7 +97,7 @@ impl TransactionWriter {
         Ok(Self { log, transactional_id, producer, stopping_since, told: None })
     }
 
-    /// Writes a transaction once. An error cannot be mended by a retry, or not within the time for it.
+    /// Writes a transaction once. An error means that a retry cannot help, or did not help in time.
     pub fn write(&mut self, transaction: &impl Transaction) -> Result<Attempted, LogError> {
         let Err(error) = self.try_write(transaction) else {
             self.told = None;
@@ -121,7 +120,7 @@ impl TransactionWriter {
         }
     }
 
-    /// Writes a transaction, again after each abort, until it is committed.
+    /// Writes a transaction, and repeats it after each abort until it is committed.
     pub fn write_surely(&mut self, transaction: &impl Transaction) -> Result<(), LogError> {
         let mut outage = Waiting::begin();
         loop {
@@ -148,11 +147,11 @@ impl TransactionWriter {
         producer.commit_as_owner(&|| transaction.is_owner())
     }
 
-    /// Starts a new producer, which settles the old one's transaction, and finds the outcome.
+    /// Starts a new producer, which ends the old one's transaction, and finds out the outcome.
     fn settle(&mut self, transaction: &impl Transaction, cause: LogError) -> Result<Attempted, LogError> {
         let outage = Waiting::begin();
         loop {
-            // The old producer must be gone, or both would wait for each other (SQLite).
+            // The old producer must be gone; otherwise both would wait for each other (SQLite).
             self.producer = None;
             match self.settle_once(transaction) {
                 Ok(true) => return Ok(Attempted { outcome: Outcome::Committed, looked_up: true }),
@@ -174,7 +173,7 @@ impl TransactionWriter {
     }
 
     fn settle_once(&mut self, transaction: &impl Transaction) -> Result<bool, LogError> {
-        // Another process that has taken this one's place must not be fenced in turn.
+        // If another process has taken this one's place, that process must not be fenced.
         if transaction.is_superseded(self.log.as_ref())? {
             let (url, transactional_id) = (self.log.url(), self.transactional_id.clone());
             return Err(LogError::Fenced { url, transactional_id });
@@ -184,7 +183,7 @@ impl TransactionWriter {
     }
 }
 
-/// True if an error may pass by itself.
+/// True if the error may disappear by itself.
 pub fn is_outage(error: &LogError) -> bool {
     matches!(
         error,
@@ -203,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// A transaction with an unknown outcome, while another producer takes the place of its own.
+    /// A transaction with an unknown outcome, whose producer another one replaces.
     struct Doubtful {
         log: SqliteLog,
         other: Mutex<Option<Box<dyn Producer>>>,

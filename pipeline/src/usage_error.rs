@@ -1,12 +1,12 @@
-//! Wrong usage, which the caller of the program can correct.
+//! Wrong usage, which the user can correct.
 
-/// A wrong use of the command line. The message gives the remedy.
+/// A wrong use of the command line. The message names the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
 impl UsageError {
-    /// Names the build that has the part missing in this one.
+    /// Returns an error for a part that this build lacks, and names the build that has it.
     pub fn not_built(what: &str, feature: &str) -> Self {
         Self(format!(
             "{what}: this build lacks the feature `{feature}`; build it with `cargo build --release \

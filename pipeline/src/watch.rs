@@ -1,4 +1,4 @@
-//! Watches whether the log answers, beside those who wait for it.
+//! Checks whether the log answers, independently of the threads that use it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// An outage of the log.
 #[derive(Clone, Debug)]
 pub struct Lost {
-    /// Time of the first unanswered question.
+    /// Time of the first check without an answer.
     pub since: Instant,
     /// Last error.
     pub cause: String,
@@ -28,16 +28,16 @@ impl fmt::Display for Lost {
     }
 }
 
-/// A thread that asks the log in intervals, until this is dropped.
+/// A thread that checks the log at intervals, until this is dropped.
 pub struct LogWatch {
-    /// The present outage, written by the thread; `None` while the log answers.
+    /// The current outage, written by the thread; `None` while the log answers.
     lost: Arc<Mutex<Option<Lost>>>,
-    /// The thread ends when this is dropped.
+    /// Dropping it ends the thread.
     _stop: Sender<()>,
 }
 
 impl LogWatch {
-    /// Starts to watch a topic.
+    /// Starts to check the log by asking for a topic.
     pub fn start(log: Arc<dyn EventLog>, topic: String) -> Self {
         let lost = Arc::new(Mutex::new(None));
         let of_thread = lost.clone();
@@ -49,7 +49,7 @@ impl LogWatch {
         Self { lost, _stop: stop }
     }
 
-    /// Returns the present outage; `None` while the log answers.
+    /// Returns the current outage; `None` while the log answers.
     pub fn lost(&self) -> Option<Lost> {
         lock(&self.lost).clone()
     }

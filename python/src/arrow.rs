@@ -1,4 +1,4 @@
-//! Record batches to and from other libraries by Arrow's PyCapsule interface, without copies.
+//! Passes record batches to and from other libraries by Arrow's PyCapsule interface, without copies.
 //!
 //! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 #![allow(unsafe_code)]
@@ -20,22 +20,23 @@ use crate::Error;
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 
-/// Returns a schema for another library.
+/// Returns a schema in a capsule for another library.
 pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(&**schema).map_err(|error| Error::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// Returns the rows of a table for another library, which reads them as it needs them.
+/// Returns the rows of a table in a capsule for another library, which reads them as it needs them.
 pub fn stream_capsule(py: Python<'_>, rows: Rows) -> PyResult<Bound<'_, PyCapsule>> {
     let stream = Interruptible { rows, asked_by: thread::current().id() };
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(stream)), STREAM)
 }
 
-/// Batches that end with an error on Ctrl-C.
+/// Record batches that end with an error after Ctrl-C.
 struct Interruptible {
     rows: Rows,
-    /// Thread that asked for the stream. Another one must not wait for the interpreter, which may wait for it.
+    /// Thread that requested the stream. Any other thread must not wait for the interpreter, because the interpreter
+    /// may wait for that thread.
     asked_by: ThreadId,
 }
 
@@ -45,7 +46,8 @@ impl Iterator for Interruptible {
     fn next(&mut self) -> Option<Self::Item> {
         let rows = &mut self.rows;
         let next = if thread::current().id() == self.asked_by {
-            // Some libraries read with the lock of the interpreter, which other threads want meanwhile.
+            // Some libraries read while they hold the interpreter's lock, so it is released for other threads during
+            // the read.
             let next = Python::attach(|py| (!is_interrupted(py)).then(|| py.detach(|| rows.next())));
             let Some(next) = next else {
                 return Some(Err(ArrowError::ExternalError("interrupted".into())));
@@ -64,17 +66,17 @@ impl RecordBatchReader for Interruptible {
     }
 }
 
-/// True after Ctrl-C. The library that reads has no way to raise `KeyboardInterrupt`, so the interpreter is told again.
+/// True after Ctrl-C. The reading library cannot raise `KeyboardInterrupt`, so the interpreter is interrupted again.
 fn is_interrupted(py: Python<'_>) -> bool {
     let is_interrupted = py.check_signals().is_err();
     if is_interrupted {
-        // Without it the library's own error is raised.
+        // Without this, Python raises the library's own error.
         drop(py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main")));
     }
     is_interrupted
 }
 
-/// Takes the batches of an object of another library.
+/// Returns the batches of another library's object.
 pub fn batches_of(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     let capsule = table.call_method0("__arrow_c_stream__")?;
     let capsule = capsule.cast_into::<PyCapsule>().map_err(|_| {
@@ -83,8 +85,8 @@ pub fn batches_of(table: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader>
         )
     })?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: a capsule of that name holds a valid stream, by the interface. Taking it leaves an empty one behind, which
-    // the capsule's destructor accepts.
+    // SAFETY: the interface guarantees that a capsule with that name holds a valid stream. Taking the stream leaves an
+    // empty one, which the capsule's destructor accepts.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     reader.map_err(|error| Error::new_err(error.to_string()))
 }

@@ -1,7 +1,7 @@
-//! The native half of the Python package `warptape`. Users see python/warptape, which hands work to this module.
+//! The native part of the Python package `warptape`. Users see python/warptape, which passes work to this module.
 //!
-//! Rows leave and enter by Arrow's C stream interface, other answers as JSON. Long work runs without the lock of the
-//! interpreter, and ends early on Ctrl-C.
+//! Rows enter and leave through Arrow's C stream interface; other answers are JSON. Long work runs without the
+//! interpreter's lock, and ends early on Ctrl-C.
 
 mod arrow;
 mod log;
@@ -26,11 +26,11 @@ mod _native {
     use super::{Error, log::NativeLog, log::NativeTable, main, records::NativeRecords};
 }
 
-/// Runs the `warptape` command with these arguments, its name first, and returns its exit status.
+/// Runs the `warptape` command with these arguments, the first of which is its name, and returns its exit status.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     let code = py.detach(|| warptape_pipeline::cli::main(arguments));
-    // An exit code can only be compared.
+    // An `ExitCode` can only be compared, so all values are tried.
     (0..u8::MAX).find(|status| ExitCode::from(*status) == code).unwrap_or(u8::MAX)
 }
 

@@ -16,13 +16,13 @@ use crate::ticks::{Row, tick_of_row, ticks_of_batch};
 use crate::wait::{end_if, interruptible};
 use crate::{Error, arrow, exception};
 
-/// A log, known by its URL. It is opened by each call.
+/// A log, identified by its URL. Each call opens it.
 #[pyclass(frozen)]
 pub struct NativeLog {
     session: Arc<Session>,
-    /// The publisher between calls, with its name; `None` before the first one, and after a failed one.
+    /// The publisher with its name, kept between calls; `None` before the first call, and after a failed one.
     publisher: Arc<Mutex<Option<(String, TickPublisher)>>>,
-    /// Ends the publisher. A new one replaces it once it was set.
+    /// Interrupts the publisher. It is replaced by a new one after it was set.
     interrupt: Mutex<Interrupt>,
 }
 
@@ -40,7 +40,7 @@ impl NativeLog {
         self.session.url()
     }
 
-    /// Returns a table by its name.
+    /// Returns the table with a name.
     #[pyo3(signature = (name, symbol=None, kind=None, since_ns=None, until_ns=None))]
     fn table(
         &self,
@@ -77,7 +77,7 @@ impl NativeLog {
         interruptible(py, &interrupt, move || session.replay(&arguments, &mut |_| end_if(&ended)))
     }
 
-    /// Asks for risk: takes a request as JSON, and returns the record of its result as JSON.
+    /// Sends a risk request, given as JSON, and returns the record of its result as JSON.
     fn risk(&self, py: Python<'_>, request: &str, timeout_s: f64, waits: bool) -> PyResult<String> {
         let request = serde_json::from_str(request).map_err(|error| Error::new_err(error.to_string()))?;
         let Value::Object(request) = request else {
@@ -93,7 +93,7 @@ impl NativeLog {
         })
     }
 
-    /// Publishes the ticks of an Arrow table; returns the numbers of ticks and records. `name` is the transactional id.
+    /// Publishes the ticks of an Arrow table. `name` is the transactional id. Returns the numbers of ticks and records.
     fn publish_table(&self, py: Python<'_>, name: String, table: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
         let batches = arrow::batches_of(table)?;
         self.publishing(py, name, move |push| {
@@ -104,14 +104,14 @@ impl NativeLog {
         })
     }
 
-    /// Publishes ticks of rows likewise.
+    /// Publishes ticks given as rows, like `publish_table`.
     fn publish_rows(&self, py: Python<'_>, name: String, rows: Vec<Row>) -> PyResult<(u64, u64)> {
         self.publishing(py, name, move |push| push(rows.into_iter().map(tick_of_row).collect()))
     }
 }
 
 impl NativeLog {
-    /// Publishes what `ticks` pushes. A publisher that failed or was interrupted is dropped with its ticks.
+    /// Publishes the ticks that `ticks` pushes. A publisher that failed or was interrupted is dropped with its ticks.
     fn publishing(
         &self,
         py: Python<'_>,
@@ -124,7 +124,7 @@ impl NativeLog {
         let (session, kept, ending) = (self.session.clone(), self.publisher.clone(), interrupt.clone());
         let published = interruptible(py, &interrupt, move || {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            // One of another name ends before the new one begins.
+            // A publisher with another name ends before the new one begins.
             let mut publisher = match kept.take().filter(|(known, _)| *known == name) {
                 Some((_, publisher)) => publisher,
                 None => session.publisher(&name, &ending)?,
@@ -137,7 +137,7 @@ impl NativeLog {
             });
             pushed.and_then(|()| publisher.flush()).with_context(|| publisher.stopped(before))?;
             let after = publisher.published();
-            // After the interrupt it waits less for the log.
+            // After the interrupt the publisher is dropped, and then waits less for the log.
             if !ending.is_set() {
                 *kept = Some((name, publisher));
             }
@@ -150,7 +150,7 @@ impl NativeLog {
     }
 }
 
-/// Rows of a topic. Each stream reads them anew, up to the end that the topic then has.
+/// The rows of a topic. Each stream reads them anew, up to the current end of the topic.
 #[pyclass(frozen)]
 pub struct NativeTable {
     session: Arc<Session>,
@@ -160,7 +160,7 @@ pub struct NativeTable {
 
 #[pymethods]
 impl NativeTable {
-    /// Names of columns with their meanings.
+    /// Returns the names of the columns with their meanings.
     #[getter]
     fn columns(&self) -> Vec<(&'static str, &'static str)> {
         self.table.columns.iter().map(|column| (column.name, column.words)).collect()
@@ -170,7 +170,7 @@ impl NativeTable {
         arrow::schema_capsule(py, &self.table.schema())
     }
 
-    /// Ignores the requested schema, as the interface allows.
+    /// Returns the rows as a stream. It ignores the requested schema, as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct NativeRecords(Mutex<Lines>);
 
 impl NativeRecords {
-    /// Takes an open topic.
+    /// Creates the iterator of an open topic.
     pub fn new(lines: Lines) -> Self {
         Self(Mutex::new(lines))
     }

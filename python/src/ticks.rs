@@ -1,4 +1,4 @@
-//! Ticks of tables, column by column.
+//! Converts the columns of tables to ticks.
 
 use anyhow::{anyhow, bail};
 use arrow_array::cast::AsArray;
@@ -10,7 +10,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use warptape_pipeline::library::GivenTick;
 
-/// A tick as Python gives it: symbol, kind, times in ns, trade id, side, and decimals as text.
+/// A tick in Python's form: symbol, kind, times in ns, trade id, side, and decimals as text.
 pub type Row = (String, String, i64, i64, i64, String, String, String, String, String, String, String);
 
 /// Returns the tick of a row.
@@ -33,10 +33,10 @@ pub fn tick_of_row(row: Row) -> GivenTick {
     }
 }
 
-/// Returns the ticks of a batch. Columns have the names of the table of ticks; `event_time` is `event_time_ns`.
+/// Returns the ticks of a batch. Columns have the same names as in the table of ticks; `event_time` is `event_time_ns`.
 ///
 /// # Errors
-/// If a column is missing, has a type that its values do not have, or has times without a zone.
+/// If a column is missing, or has a type that does not fit its values.
 pub fn ticks_of_batch(batch: &RecordBatch) -> anyhow::Result<Vec<GivenTick>> {
     let texts = |name: &str| match batch.column_by_name(name) {
         Some(column) => texts(name, &**column),
@@ -80,14 +80,14 @@ pub fn ticks_of_batch(batch: &RecordBatch) -> anyhow::Result<Vec<GivenTick>> {
     Ok(ticks)
 }
 
-/// Returns the values of a column as text, numbers without exponents; null is empty.
+/// Returns the values of a column as text, with numbers in decimal form without exponents. Null gives an empty text.
 fn texts(name: &str, column: &dyn Array) -> anyhow::Result<Vec<String>> {
     let rows = 0..column.len();
     let each = |of: &dyn Fn(usize) -> String| -> Vec<String> {
         rows.clone().map(|row| if column.is_null(row) { String::new() } else { of(row) }).collect()
     };
     if let Some(coded) = column.as_any_dictionary_opt() {
-        // Without words every row is null, and keys cannot be normalised.
+        // If the dictionary is empty, every row is null, and its keys cannot be normalised.
         if coded.values().is_empty() {
             return Ok(vec![String::new(); column.len()]);
         }
@@ -113,7 +113,7 @@ fn texts(name: &str, column: &dyn Array) -> anyhow::Result<Vec<String>> {
     })
 }
 
-/// Removes zeros at the end of the digits after the point.
+/// Removes zeros at the end of the fraction.
 fn without_zeros(mut text: String) -> String {
     if text.contains('.') {
         text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());
@@ -121,7 +121,7 @@ fn without_zeros(mut text: String) -> String {
     text
 }
 
-/// Returns the values of a column as integers, times in nanoseconds since the epoch; null is 0.
+/// Returns the values of a column as integers, with times in nanoseconds since the epoch. Null gives 0.
 fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
     let values: Vec<i64> = match column.data_type() {
         DataType::Int64 => column.as_primitive::<Int64Type>().values().to_vec(),
@@ -158,7 +158,7 @@ fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
         DataType::Null => vec![0; column.len()],
         other => bail!("column {name} has the type {other}; give a timestamp or integers"),
     };
-    // The value below a null is not defined.
+    // The value of a null row is undefined.
     let is_there = |row: usize| !column.is_null(row);
     Ok(values.into_iter().enumerate().map(|(row, value)| if is_there(row) { value } else { 0 }).collect())
 }

@@ -1,4 +1,4 @@
-//! Long work beside the interpreter, which Ctrl-C ends.
+//! Runs long work beside the interpreter; Ctrl-C ends it.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,17 +12,17 @@ use crate::{Error, exception};
 
 /// Time between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest wait for work to end after Ctrl-C. Work that goes on longer ends on its own, unheard.
+/// Longest wait for work to end after Ctrl-C. Work that takes longer ends on its own, and its result is dropped.
 const END: Duration = Duration::from_secs(5);
 
-/// Ends the work of this thread after Ctrl-C, without a message.
+/// Ends the current thread's work after Ctrl-C, without a message.
 pub fn end_if(interrupt: &Interrupt) {
     if interrupt.is_set() {
         resume_unwind(Box::new("interrupted"));
     }
 }
 
-/// Runs work on a thread of its own, without the lock of the interpreter. Ctrl-C sets the interrupt and raises
+/// Runs work on its own thread, without the interpreter's lock. Ctrl-C sets the interrupt and raises
 /// `KeyboardInterrupt`.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
@@ -30,7 +30,7 @@ pub fn interruptible<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let (sender, mut receiver) = channel();
-    // The receiver may be gone: nobody waits for work that was interrupted.
+    // The receiver may be gone, because nobody waits for interrupted work.
     let work = move || drop(sender.send(work()));
     thread::Builder::new().name("warptape".to_owned()).spawn(work)?;
     let mut wait = |timeout: Duration| {

@@ -1,8 +1,8 @@
 //! Writes a log with a long journal, for benchmarks of journal readers:
 //! `cargo run -p warptape-replay --example long_journal -- FILE ENTRIES`.
 //!
-//! The scheduler is the real one, with two partitions and two lanes. Each tick record has one tick and one signal, and
-//! a transaction of its own; lanes take half a millisecond per batch. The state is written every 100,000 entries, as
+//! The scheduler is the production one, with two partitions and two lanes. Each tick record has one tick, one signal
+//! and its own transaction; lanes take half a millisecond per batch. The state is written every 100,000 entries, as
 //! engines do.
 
 use std::path::Path;

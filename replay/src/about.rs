@@ -1,4 +1,4 @@
-//! The statement in a log's file: the log that it was exported from, or the settings under which it is modelled.
+//! The statement in a log's file: the log from which it was exported, or the settings with which it was modelled.
 
 use serde_json::Value;
 use warptape_eventlog::{EventLog, TopicPartition};
@@ -6,10 +6,10 @@ use warptape_eventlog::{EventLog, TopicPartition};
 use crate::partition_reader::PartitionReader;
 use crate::{ABOUT_KEY, ABOUT_TOPIC, ReplayError};
 
-/// The field of the statement that only modelled runs have: their differences from what was recorded.
+/// Field of the statement that only modelled runs have: their differences from the recorded run.
 pub const MODELLED: &str = "modelled";
 
-/// Reads the statement in a log's file; `None` for a log that pipelines run on.
+/// Reads the statement in a log's file; `None` for a log that pipelines use.
 ///
 /// # Errors
 /// If the log cannot be read, or its statement is not JSON.
@@ -33,7 +33,7 @@ pub(crate) fn about(log: &dyn EventLog) -> Result<Option<Value>, ReplayError> {
     Err(unreadable(0, format!("there is no record with the key {ABOUT_KEY}")))
 }
 
-/// The log in which a modelled run was recorded; `None` if the run was not modelled.
+/// Returns the log from which a modelled run was made; `None` if the run was not modelled.
 pub(crate) fn modelled_from(log: &dyn EventLog) -> Result<Option<String>, ReplayError> {
     let said = about(log)?.filter(|about| about.get(MODELLED).is_some());
     Ok(said.map(|about| about["log"].as_str().unwrap_or_default().to_owned()))

@@ -1,5 +1,5 @@
-//! The journal's accounts of each source partition, compared with the log. `Sealed` entries say which tick records each
-//! transaction was made of, and how many outputs came of them.
+//! The journal's accounts of each source partition, compared with the log. A `Sealed` entry lists the tick records of
+//! its transaction, and the number of outputs that they caused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use warptape_schemas::journal::{
     Input, JournalEntry, PartitionAssigned, PartitionRevoked, Sealed, SealedPartition,
 };
 
-/// Most ranges kept apart per partition; beyond that, neighbours are merged.
+/// Greatest number of ranges kept per partition; beyond it, neighbours are merged.
 const RANGES_MAX: usize = 65_536;
 
 /// Tick records `first..next` of one transaction, or of several consecutive ones.
@@ -21,10 +21,11 @@ pub(crate) struct SealedRange {
     pub(crate) signals: i64,
     pub(crate) late: i64,
     pub(crate) dead_letters: i64,
-    /// True if the partition was revoked while the transaction was under way, so that the commit may have left it out.
+    /// True if the partition was revoked while the transaction was in progress, so that the commit may have excluded
+    /// it.
     may_be_void: bool,
-    /// True if no transaction was made of these records: they were removed earlier, or entries are lost, and a process
-    /// went on after them.
+    /// True if these records belong to no transaction: they were removed before, or entries are lost, and a process
+    /// continued after them.
     pub(crate) is_lost: bool,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct SealedResults {
     pub(crate) is_first: bool,
     pub(crate) results: i64,
     pub(crate) next_request: Option<i64>,
-    /// As in [`SealedRange`].
+    /// True if the partition was revoked while the transaction was in progress, as in [`SealedRange`].
     pub(crate) may_be_void: bool,
 }
 
@@ -45,33 +46,33 @@ pub(crate) struct SealedResults {
 #[derive(Default)]
 pub(crate) struct Accounts {
     partitions: BTreeMap<i32, Vec<SealedRange>>,
-    /// Transactions that commit an offset of requests, by partition.
+    /// Transactions that commit an offset of risk requests, by partition.
     results: BTreeMap<i32, Vec<SealedResults>>,
     /// First risk request without a result, by partition, according to the entries read so far.
     next_requests: BTreeMap<i32, i64>,
-    /// Partitions in the last `Sealed` of the process life being read, and those of them with results.
+    /// Partitions in the last `Sealed` of the process life being read, and those among them that have results.
     in_flight: Vec<i32>,
     results_in_flight: Vec<i32>,
-    /// Partitions that were assigned and have had no results since.
+    /// Partitions that were assigned and have had no results since then.
     assigned: BTreeSet<i32>,
     /// True if neighbouring ranges were merged.
     is_thinned: bool,
-    /// Number of the journal's partitions: one for each process.
+    /// Number of the journal's partitions, one for each process.
     journals: usize,
-    /// True if the beginning of any journal was removed.
+    /// True if the beginning of a journal partition was removed.
     pub(crate) is_trimmed: bool,
 }
 
-/// The tick records of a partition that are accounted for without a gap.
+/// The tick records of a partition that the accounts cover without a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Covered {
-    /// In ascending order.
+    /// Ranges in ascending order.
     pub(crate) ranges: Vec<SealedRange>,
-    /// True if the outputs of all records are known, from the partition's first record on.
+    /// True if the outputs of all records are known, from the partition's first record.
     pub(crate) is_whole: bool,
-    /// Offset before which all records are accounted for.
+    /// Offset before which the accounts cover all records.
     pub(crate) to: i64,
-    /// First record accounted for after a gap; `None` if there is no gap.
+    /// First record that the accounts cover after a gap; `None` if there is no gap.
     pub(crate) resumed: Option<i64>,
 }
 
@@ -101,7 +102,7 @@ impl Accounts {
                     self.partitions.entry(assigned.partition).or_default().push(lost);
                 }
             }
-            // Only one transaction is under way at a time, so all transactions before the last one are committed
+            // Only one transaction is in progress at a time, so all transactions before the last one were committed
             // unchanged.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {
                 let last = self.partitions.get_mut(partition).and_then(|all| all.last_mut());
@@ -149,18 +150,18 @@ impl Accounts {
         }
     }
 
-    /// Forgets all ranges, for callers that keep the ranges that they need.
+    /// Drops all ranges, for callers that keep the ranges they need.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
         self.results.clear();
     }
 
-    /// Transactions with results of a partition, in the order of the journals; `None` if some may be missing.
+    /// Returns transactions with results of a partition, in the order of the journals; `None` if some may be missing.
     pub(crate) fn results(&self, partition: i32) -> Option<&[SealedResults]> {
         (!self.is_trimmed).then(|| self.results.get(&partition).map_or(&[][..], Vec::as_slice))
     }
 
-    /// The part of a partition that is accounted for, given the offset that the group has committed.
+    /// Returns the part of a partition that the accounts cover, given the offset that the group has committed.
     pub(crate) fn covered(&self, partition: i32, committed: i64) -> Covered {
         let mut ranges = self.partitions.get(&partition).cloned().unwrap_or_default();
         ranges.sort_by_key(|range| (range.first, range.may_be_void));
@@ -172,7 +173,7 @@ impl Accounts {
             let at = covered.to;
             let here = ranges.partition_point(|range| range.first < at);
             let here = here..here + ranges[here..].partition_point(|range| range.first == at);
-            // A transaction that may be void was committed after all if others continue from its end.
+            // A transaction that may be void was committed after all if another one continues from its end.
             let goes_on = |index: &usize| {
                 let next = ranges[*index].next;
                 next == committed || ranges.iter().any(|other| other.first == next)
@@ -187,7 +188,7 @@ impl Accounts {
             let mut left =
                 ranges.iter().zip(&is_left).filter(|(range, is_left)| **is_left && !range.may_be_void);
             match left.find(|(range, _)| is_whole || range.first > at) {
-                // Between the two ranges the partition had another owner, whose journal has lost its beginning.
+                // Between the two ranges another process owned the partition, and its journal has lost its beginning.
                 Some((later, _)) if !is_whole => covered.to = later.first,
                 other => {
                     covered.resumed = other.map(|(range, _)| range.first);
@@ -197,11 +198,11 @@ impl Accounts {
         }
     }
 
-    /// The offset up to which transactions have committed a partition, according to the entries read; `None` if they do
-    /// not mention it.
+    /// Returns the offset up to which transactions have committed a partition, from the entries read so far; `None` if
+    /// they do not mention the partition.
     pub(crate) fn reached(&self, partition: i32) -> Option<i64> {
         let ranges = self.partitions.get(&partition)?;
-        // A range that may be void counts as void if no other range continues from it. So the result may be too small,
+        // A range that may be void is ignored if no other range continues from it. So the result may be too small, but
         // never too large.
         let counts =
             |range: &&SealedRange| !range.may_be_void || ranges.iter().any(|other| other.first == range.next);
@@ -209,8 +210,8 @@ impl Accounts {
         Some(ranges.iter().filter(counts).map(|range| range.next).fold(first, i64::max))
     }
 
-    /// Offsets at which transactions of a partition began or ended, including the offset that the group has committed;
-    /// `None` if not all are known.
+    /// Returns offsets at which transactions of a partition began or ended, including the offset that the group has
+    /// committed; `None` if some are unknown.
     pub(crate) fn ends(&self, partition: i32, committed: i64) -> Option<BTreeSet<i64>> {
         if self.is_thinned || self.is_trimmed {
             return None;
@@ -222,14 +223,14 @@ impl Accounts {
 
     /// True if the accounts agree with the offset that the group has committed.
     pub(crate) fn agrees(&self, covered: &Covered, committed: i64) -> bool {
-        // Records count as missing only if no other process with unknown entries can have gone on with the partition.
+        // Records count as missing only if no other process with unknown entries can have processed the partition.
         let is_alone = self.journals <= 1 && !covered.ranges.is_empty();
         let is_behind = covered.to < committed && (covered.is_whole || is_alone);
         covered.resumed.is_none() && !is_behind && covered.to <= committed
     }
 
-    /// First risk request of a partition without a result, according to the entries; `None` if some entries may be
-    /// missing.
+    /// Returns the first risk request of a partition without a result, according to the entries; `None` if entries may
+    /// be missing.
     pub(crate) fn next_request(&self, partition: i32) -> Option<i64> {
         (!self.is_trimmed).then(|| self.next_requests.get(&partition).copied().unwrap_or(0))
     }
@@ -248,7 +249,7 @@ fn thin(ranges: &mut Vec<SealedRange>) {
 }
 
 impl SealedRange {
-    /// The range of one account: a transaction's records of one partition.
+    /// Returns the range of one account: the records of one partition in a transaction.
     pub(crate) fn of(account: &SealedPartition) -> Self {
         Self {
             first: account.first_offset,
@@ -262,7 +263,7 @@ impl SealedRange {
         }
     }
 
-    /// The records that were given up when a partition was assigned to a process; `None` if there are none.
+    /// Returns the records that were given up when a partition was assigned to a process; `None` if there are none.
     pub(crate) fn lost(assigned: &PartitionAssigned) -> Option<Self> {
         let first = assigned.lost_from.filter(|from| *from < assigned.committed_offset)?;
         let account = SealedPartition {
@@ -288,10 +289,10 @@ impl SealedRange {
     }
 }
 
-/// Compares the tick records of a partition with what was accounted for, range by range.
+/// Compares the tick records of a partition with the accounts, range by range.
 pub(crate) struct DigestCheck {
     ranges: std::vec::IntoIter<SealedRange>,
-    /// The range of the current record, with the digest of its records so far.
+    /// Range of the current record, and the digest of the range's records so far.
     current: Option<(SealedRange, u64)>,
 }
 
@@ -334,7 +335,7 @@ impl DigestCheck {
         None
     }
 
-    /// End of the range that contains the record at an offset; the offset itself if no range does.
+    /// Returns the end of the range that contains the record at an offset; the offset itself if no range does.
     pub(crate) fn end_of(&self, offset: i64) -> i64 {
         self.current.map_or(offset, |(range, _)| range.next)
     }
@@ -377,16 +378,16 @@ mod tests {
         seal(&mut first, 0, 5);
         seal(&mut first, 5, 9);
         revoke(&mut first);
-        // It was committed, or it was left out and is still to be processed.
+        // The transaction was committed, or it excluded the partition and the records are still to be processed.
         check(&first, 9, 9, true);
         check(&first, 5, 5, true);
-        // The next owner processed it again, in other pieces.
+        // The next owner processed the records again, divided differently.
         first.begin();
         seal(&mut first, 5, 7);
         seal(&mut first, 7, 12);
         check(&first, 12, 12, true);
         check(&first, 13, 12, false);
-        // Transactions committed before the last one were not left out.
+        // Transactions before the last one were committed with the partition.
         let mut other = Accounts::default();
         other.begin();
         seal(&mut other, 0, 5);
@@ -460,15 +461,15 @@ mod tests {
             accounts.begin();
             accounts
         };
-        // Only a start is left.
+        // Only a process start remains.
         check(&trimmed(), 7, 7, true);
-        // A single process with all entries after the first remaining one.
+        // A single process, with all entries after the first remaining one.
         let mut alone = trimmed();
         seal(&mut alone, 4, 9);
         check(&alone, 9, 9, true);
         check(&alone, 8, 9, false);
         check(&alone, 11, 9, false);
-        // A process whose entries were removed may have processed the records between them, and those after them.
+        // A process whose entries were removed may have processed the records between and after those ranges.
         alone.begin();
         check(&alone, 11, 9, true);
         seal(&mut alone, 11, 14);

@@ -1,5 +1,4 @@
-//! The journal's account of risk requests: the entry under which the scheduler was given each, its market, and how it
-//! ended.
+//! The journal's account of risk requests: for each, the entry that gave it to the scheduler, its market, and its end.
 
 use std::sync::Arc;
 
@@ -22,15 +21,15 @@ pub(crate) struct Admission {
     pub(crate) at_ns: i64,
     /// Partition and offset of the entry.
     pub(crate) place: (i32, i64),
-    /// The first round of the task as the scheduler was told of it, without the market.
+    /// The first round of the task as the scheduler got it, without the market.
     pub(crate) arrived: Box<TaskArrived>,
     /// End of the task's units so far, exclusive.
     units_end: i64,
-    /// The market that the request was computed with, by partition.
+    /// The market with which the request was computed, by partition.
     pub(crate) as_of: Box<[AsOf]>,
     /// The stage configuration of the process.
     pub(crate) config: ConfigId,
-    /// How the request ended; `None` if its process ended before that.
+    /// End of the request; `None` if its process ended before that.
     end: Option<AdmissionEnd>,
 }
 
@@ -56,16 +55,16 @@ pub(crate) enum AdmissionEnd {
 /// All admissions of a log. Each request takes some hundred bytes; its contents are not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Admissions {
-    /// In the order of the journal, by partition; sorted by request after `gather`.
+    /// Admissions in the order of the journal, by partition; sorted by request after `gather`.
     all: Vec<Admission>,
     /// Starts of processes, in the order of the journal, by partition.
     starts: Vec<Start>,
-    /// Index of the first admission of the process life being read. The tasks of a life are numbered in order.
+    /// Index of the first admission in the process life being read. Tasks are numbered in order within a life.
     life: usize,
     node: Arc<str>,
     /// The partition of the journal being read.
     journal: i32,
-    /// The first later round that does not fit its task, as an admission of its own, with the differences.
+    /// The first later round that contradicts its task, as an admission, with the differences.
     pub(crate) misstated: Option<Box<(Admission, Vec<Difference>)>>,
 }
 
@@ -76,7 +75,7 @@ impl Admissions {
         self.journal = journal;
     }
 
-    /// Adds the next entry, which `record` holds, of a process with this stage configuration.
+    /// Adds the next entry, which is in `record`. `config` is the stage configuration of its process.
     pub(crate) fn add(&mut self, record: &Record, entry: &JournalEntry, config: ConfigId) {
         match &entry.input {
             Input::Started(started) => {
@@ -107,7 +106,7 @@ impl Admissions {
         self.all.push(admission);
     }
 
-    /// Compares a later round with the first one of its task: only its division into units may differ.
+    /// Compares a later round of a task with the first one: only the division into units may differ.
     fn go_on(&mut self, record: &Record, entry: &JournalEntry, arrived: &TaskArrived, config: ConfigId) {
         let found = self.admission(record, entry, arrived, config);
         let life = &mut self.all[self.life..];
@@ -157,7 +156,7 @@ impl Admissions {
         }
     }
 
-    /// Notes the end of a task or of one of its rounds; the last note counts.
+    /// Records the end of a task or of one of its rounds; the last one counts.
     fn end(&mut self, task: TaskId, end: AdmissionEnd) {
         let life = &mut self.all[self.life..];
         let index = life.partition_point(|admission| admission.arrived.task < task);
@@ -173,16 +172,17 @@ impl Admissions {
         });
     }
 
-    /// The stage configuration of a process at a time; `None` if the journal does not know the process.
+    /// Returns the stage configuration of a process at a time; `None` if the process is not in the journal.
     pub(crate) fn config_of(&self, node: &str, at_ns: i64) -> Option<ConfigId> {
         let mut starts = self.starts.iter().filter(|start| *start.node == *node);
         let first = starts.next()?;
-        // The process may have begun under an older entry, which was removed.
+        // The process may have started with an older entry, which was removed.
         let last = starts.filter(|start| start.at_ns <= at_ns).max_by_key(|start| start.at_ns);
         Some(last.unwrap_or(first).config)
     }
 
-    /// The admissions of a request, oldest first. There are several if a process lost the partition before it answered.
+    /// Returns the admissions of a request, oldest first. There are several if a process lost the partition before it
+    /// answered.
     pub(crate) fn of(&self, partition: i32, offset: i64) -> &[Admission] {
         let key = |admission: &Admission| (admission.arrived.partition, admission.arrived.offset);
         let first = self.all.partition_point(|admission| key(admission) < (partition, offset));
@@ -192,7 +192,7 @@ impl Admissions {
 }
 
 impl Admission {
-    /// The end of the request; `None` if its process ended first, so that this admission has no result.
+    /// Returns the end of the request; `None` if its process ended first, so that this admission has no result.
     pub(crate) fn end(&self) -> Option<&AdmissionEnd> {
         self.end.as_ref()
     }
@@ -270,7 +270,8 @@ mod tests {
         // Tasks of another life have the same numbers.
         add(&mut admissions, &entry(5, started("a"), vec![]), 0);
         add(&mut admissions, &entry(6, arrived(0, 6, 0), finish(0)), 0);
-        // Tasks of another process do, too. It answered a request again whose first answer was lost.
+        // Tasks of another process have the same numbers, too. This process answers a request again whose first answer
+        // was lost.
         admissions.begin(1);
         add(&mut admissions, &entry(0, started("b"), vec![]), 0);
         add(&mut admissions, &entry(1, arrived(0, 6, 0), finish(0)), 0);
@@ -280,7 +281,8 @@ mod tests {
             of.map(|admission| (&*admission.node, admission.sequence)).collect()
         };
         assert_eq!(of(5), [("a", 1)]);
-        // Oldest first, by the clock of the process that wrote it; the second one was withdrawn.
+        // The order is oldest first, by the clock of the process that wrote the entry. The second admission was
+        // withdrawn.
         assert_eq!(of(6), [("a", 6), ("a", 2), ("b", 1)]);
         assert_eq!(of(7), []);
         let partitions: Vec<i32> = admissions.of(0, 5)[0].as_of.iter().map(|as_of| as_of.partition).collect();

@@ -1,8 +1,8 @@
-//! The rows that arrived according to the journal, compared with the rows that the tick records give.
+//! The rows that arrived according to the journal, compared with the rows that the tick records yield.
 //!
-//! Rows are compared as sums over records, each row weighted by its group, so that consecutive arrivals may be merged.
-//! A snapshot that began with an arrival has put a row into every group; the journal does not say at which arrivals
-//! that was.
+//! Rows are compared as sums over records. Each row is weighted by its group, so that consecutive arrivals can be
+//! merged. A snapshot that began with an arrival added a row to every group, but the journal does not show at which
+//! arrivals this happened.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::segments::ConfigId;
 use crate::{Difference, JournalDivergence};
 
-/// Most arrivals kept apart per partition; beyond that, neighbours are merged.
+/// Greatest number of arrivals kept per partition; beyond it, neighbours are merged.
 const RANGES_MAX: usize = 65_536;
 
 /// All arrivals of a log.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     partitions: BTreeMap<i32, Vec<Arrival>>,
-    /// Start of the next arrival of each partition in the life being read, and the fold that its records belong to.
+    /// For each partition in the life being read: start of the next arrival, and the fold to which its records belong.
     positions: BTreeMap<i32, (i64, i64)>,
     /// First record of the newest state of a partition under a configuration.
     folds: BTreeMap<(i32, ConfigId), i64>,
-    /// Rows and bytes of the life's first arrival: all rows of a life have the same size.
+    /// Rows and bytes of the life's first arrival, for comparison: all rows of a life have the same size.
     row: Option<(i64, i64)>,
-    /// True if a lane was lost, so that rows that were in flight arrive again.
+    /// True if a lane was lost, after which rows that were in flight arrive again.
     again: bool,
 }
 
@@ -35,11 +35,11 @@ struct Arrival {
     fold: FoldId,
     first: i64,
     next: i64,
-    /// The weighted sum of its rows.
+    /// Weighted sum of the rows.
     rows: u64,
-    /// Number of arrivals merged into it.
+    /// Number of arrivals that were merged.
     count: u64,
-    /// True if its bytes agree with its rows.
+    /// True if the number of bytes agrees with the number of rows.
     has_bytes: bool,
     entry: ArrivalPlace,
 }
@@ -47,7 +47,7 @@ struct Arrival {
 /// A configuration, and the first record of a state under it.
 pub(crate) type FoldId = (ConfigId, i64);
 
-/// The place of the first entry.
+/// The journal entry of the first arrival.
 #[derive(Clone, Copy, Debug)]
 struct ArrivalPlace {
     journal: i32,
@@ -56,7 +56,7 @@ struct ArrivalPlace {
     at_ns: i64,
 }
 
-/// The weight of a group's row in a sum.
+/// Returns the weight of a group's row in a sum.
 pub(crate) fn weight(group: i32) -> u64 {
     xxh3_64(&group.to_le_bytes()) | 1
 }
@@ -68,7 +68,8 @@ impl Arrivals {
         (self.again, self.row) = (false, None);
     }
 
-    /// Adds the next entry, at an offset of the journal's partition, of a process with this stage configuration.
+    /// Adds the next entry, at an offset of the journal's partition. `config` is the stage configuration of its
+    /// process.
     pub(crate) fn add(&mut self, journal: i32, offset: i64, entry: &JournalEntry, config: ConfigId) {
         let is_again = std::mem::take(&mut self.again);
         match &entry.input {
@@ -90,7 +91,7 @@ impl Arrivals {
                 let Some(position) = self.positions.get_mut(&arrived.partition) else { return };
                 let (first, fold) = *position;
                 position.0 = arrived.next_offset;
-                // After a lane is lost, its earlier rows arrive again, one partition at a time.
+                // After the loss of a lane, its earlier rows arrive again, one partition at a time.
                 self.again = is_again && first == arrived.next_offset;
                 if !self.again {
                     let &JournalEntry { sequence, at_ns, .. } = entry;
@@ -120,12 +121,12 @@ impl Arrivals {
         arrivals.push(Arrival { fold, first, next: arrived.next_offset, rows, count: 1, has_bytes, entry });
     }
 
-    /// Forgets all arrivals, if no caller compares them.
+    /// Drops all arrivals, for callers that do not compare them.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
     }
 
-    /// Offsets from `from` on at which arrivals of a fold begin or end, ascending.
+    /// Returns the offsets, from `from` on, at which arrivals of a fold begin or end, in ascending order.
     pub(crate) fn bounds(&self, partition: i32, fold: FoldId, from: i64) -> Vec<i64> {
         let of_partition = self.partitions.get(&partition).into_iter().flatten();
         let of_fold = of_partition.filter(|arrival| arrival.fold == fold);
@@ -136,8 +137,8 @@ impl Arrivals {
         bounds
     }
 
-    /// The first arrival of a fold whose rows differ from those of its records. `sums` has the sum of all records
-    /// before each bound, by ascending bound.
+    /// Returns the first arrival of a fold whose rows differ from those of its records. `sums` has the sum of all
+    /// records before each bound, in ascending order.
     pub(crate) fn divergence(
         &self,
         topic: &str,
@@ -214,7 +215,7 @@ mod tests {
         add(arrivals, Input::Arrived(Arrived { partition: 0, next_offset, groups }));
     }
 
-    /// True if the arrivals agree with records of these rows at offsets 0, 1 and so on.
+    /// True if the arrivals agree with records that have these rows at offsets 0, 1 and so on.
     fn fits(arrivals: &Arrivals, records: &[[u64; 2]]) -> bool {
         let mut sums = vec![(0, 0_u64)];
         for (bound, rows) in (1..).zip(records) {
@@ -239,7 +240,7 @@ mod tests {
         arrive(&mut arrivals, 4, [1, 2]);
         assert_eq!(arrivals.bounds(0, (0, 0), 0), [1, 3, 4]);
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 2]]));
-        // The second arrival came with a barrier.
+        // The second arrival included a barrier.
         assert!(fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [0, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 5], [1, 0], [1, 1]]));
         assert!(!fits(&arrivals, &[[9, 9], [1, 4], [1, 1], [1, 3]]));

@@ -1,5 +1,5 @@
-//! Compares the offsets at which processes took partitions up with those at which transactions ended: a process may go
-//! on only from there.
+//! Compares the offsets at which processes took over partitions with those at which transactions ended: a process may
+//! only continue from such an end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use crate::difference::Difference;
 /// All assignments of a log.
 #[derive(Default)]
 pub(crate) struct Assignments {
-    /// First assignment of each pair of partition and committed offset.
+    /// First assignment for each pair of partition and committed offset.
     all: BTreeMap<(i32, i64), Assignment>,
     /// Partitions of the journal that have entries.
     journals: BTreeSet<i32>,
-    /// The first assignment that is wrong if no other process has written.
+    /// The first assignment that is wrong if no other process has written entries.
     alone: Option<JournalDivergence>,
 }
 
-/// The entry of an assignment.
+/// An assignment and its journal entry.
 struct Assignment {
     journal: i32,
     offset: i64,
@@ -31,8 +31,8 @@ struct Assignment {
 }
 
 impl Assignments {
-    /// Adds the next entry, at an offset of the journal's partition; `alone` is its divergence if no other process has
-    /// written.
+    /// Adds the next entry, at an offset of the journal's partition. `alone` is the entry's divergence if no other
+    /// process has written entries.
     pub(crate) fn add(
         &mut self,
         journal: i32,
@@ -50,7 +50,7 @@ impl Assignments {
         }
     }
 
-    /// The first assignment that starts from an offset that no transaction committed.
+    /// Returns the first assignment that starts at an offset that no transaction committed.
     pub(crate) fn check(&self, topic: &str, accounts: &Accounts, cut: &Cut) -> Option<JournalDivergence> {
         if self.journals.len() == 1 && self.alone.is_some() {
             return self.alone.clone();

@@ -9,22 +9,23 @@ use crate::difference::{Difference, differences};
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
 
-/// Most records looked at from the first difference on, to tell a changed record from missing and surplus ones.
+/// Greatest number of records read after the first difference, to distinguish changed records from missing and surplus
+/// ones.
 const LOOKAHEAD_RECORDS_MAX: usize = 256;
 
 /// Compares one partition of one output topic.
 pub(crate) struct Comparison {
     recorded: PartitionReader,
     end: i64,
-    /// Offset of the source before which causes are not compared: their outputs are gone, or the state that they came
-    /// of is unknown.
+    /// Offset of the source before which causes are not compared: their outputs are gone, or the state that led to them
+    /// is unknown.
     pub(crate) from: i64,
-    /// True if the next output has a cause before `from`.
+    /// True if the next output's cause is before `from`.
     is_before: bool,
     identical: u64,
     /// Offset after the last record that was found identical.
     next: i64,
-    /// End of the rerun, with the function that reads a record's cause; `None` if the topic does not go on after the
+    /// End of the rerun, and the function that reads a record's cause; `None` if the topic does not continue after the
     /// rerun.
     expected_to: Option<(i64, CauseOf)>,
     mismatch: Option<Mismatch>,
@@ -33,7 +34,7 @@ pub(crate) struct Comparison {
 /// The records from the first difference on.
 struct Mismatch {
     expected: Vec<Expected>,
-    /// Number of expected records, including those that are not kept.
+    /// Number of expected records, including those not kept.
     expected_count: u64,
     found: Vec<Record>,
 }
@@ -50,9 +51,9 @@ impl Expected {
 }
 
 impl Comparison {
-    /// Compares with those records of `range` whose cause is at or after the source offset `from`; `cause_of` reads a
+    /// Compares with the records in `range` whose cause is at or after the source offset `from`; `cause_of` reads a
     /// record's cause. If the topic's first records were removed, the comparison begins after the cause of the first
-    /// remaining record, which may have had further outputs.
+    /// remaining record. Removed outputs may have had the same cause.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -64,7 +65,7 @@ impl Comparison {
         let mut from = from;
         if range.first > 0 {
             let first = recorded.peek()?.map(|record| cause_of(&record.value));
-            // The comparison reports a record that cannot be read as different.
+            // The comparison itself reports an unreadable record as different.
             from = from.max(first.map_or(i64::MAX, |cause| cause.map_or(from, |cause| cause + 1)));
         }
         while recorded.peek()?.and_then(|record| cause_of(&record.value)).is_some_and(|cause| cause < from) {
@@ -73,7 +74,7 @@ impl Comparison {
         Ok(Self::of(recorded, range, from))
     }
 
-    /// Compares with the records of `range`, the first of which has its cause at or after the source offset `from`.
+    /// Compares with the records in `range`. The cause of the first one is at or after the source offset `from`.
     pub(crate) fn resume(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -88,17 +89,17 @@ impl Comparison {
         Self { recorded, end, from, is_before: false, identical: 0, next, expected_to: None, mismatch: None }
     }
 
-    /// Offset of the next record, after those that were found identical.
+    /// Returns the offset after the records that were found identical.
     pub(crate) fn next_offset(&self) -> i64 {
         self.next
     }
 
-    /// Ends the rerun at this offset of the source: outputs of later records are neither expected nor surplus.
+    /// Ends the rerun at this offset of the source. Outputs of later records are then neither expected nor surplus.
     pub(crate) fn stop_at(&mut self, offset: i64, cause_of: CauseOf) {
         self.expected_to = Some((offset, cause_of));
     }
 
-    /// Takes the next record, unless its cause is after the end of the rerun.
+    /// Returns the next record, unless its cause is after the end of the rerun.
     fn next_surplus(&mut self) -> Result<Option<Record>, LogError> {
         if let Some((to, cause_of)) = self.expected_to {
             let of_later = |record: &Record| cause_of(&record.value).is_some_and(|cause| cause >= to);
@@ -109,13 +110,13 @@ impl Comparison {
         self.recorded.next()
     }
 
-    /// Says that the next outputs are caused by the record at this offset of the source, or by later ones up to the
-    /// next call.
+    /// Announces that the next outputs are caused by the record at this offset of the source, or by later ones up to
+    /// the next call.
     pub(crate) fn reach(&mut self, offset: i64) {
         self.is_before = offset < self.from;
     }
 
-    /// Number of records found identical.
+    /// Returns the number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         self.identical
     }
@@ -157,9 +158,9 @@ impl Comparison {
         self.mismatch.is_some()
     }
 
-    /// True if the difference is settled, so that the rest of the rerun would not change it.
+    /// True if the difference is final, so that the rest of the rerun cannot change it.
     pub(crate) fn is_decided(&self) -> bool {
-        // Records missing at the end are all counted.
+        // Missing records at the end are all counted.
         self.mismatch.as_ref().is_some_and(|mismatch| {
             !mismatch.found.is_empty() && mismatch.expected.len() >= LOOKAHEAD_RECORDS_MAX
         })
@@ -219,7 +220,7 @@ impl Mismatch {
     }
 }
 
-/// Describes a record that is not the expected one.
+/// Describes a record that differs from the expected one.
 pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record) -> OutputProblem {
     let got = match describer.describe(&found.value) {
         Ok((_, value)) => value,
@@ -237,13 +238,13 @@ pub(crate) fn changed(describer: &Describer, expected: &Expected, found: &Record
         differences.push(Difference { field: "key".to_owned(), expected, found });
     }
     if differences.is_empty() {
-        // Numbers that are equal but not the same (-0.0), or different bytes that decode to the same value.
+        // Either numbers are equal but not identical (-0.0), or different bytes decode to the same value.
         differences.push(Difference::new("bytes", hex(&expected.value), hex(&found.value)));
     }
     OutputProblem::Changed { differences }
 }
 
-/// A record for people, without null fields; the error if it cannot be decoded.
+/// Returns a record as JSON without null fields; the error if it cannot be decoded.
 pub(crate) fn described(describer: &Describer, value: &[u8]) -> Value {
     match describer.describe(value) {
         Ok((_, Value::Object(mut fields))) => {
@@ -255,7 +256,7 @@ pub(crate) fn described(describer: &Describer, value: &[u8]) -> Value {
     }
 }
 
-/// The symbol of a signal, or of the tick in a late record.
+/// Returns the symbol of a signal, or of the tick in a late record; `None` if it has none.
 fn symbol_of(record: &Value) -> Option<&str> {
     record.get("symbol").or_else(|| record.get("tick")?.get("symbol"))?.as_str()
 }

@@ -1,4 +1,4 @@
-//! Compares operators' commands and the answers to them with the journal.
+//! Compares operators' commands, and the answers to them, with the journal.
 //!
 //! ```text
 //!  journal ──► commands as the scheduler was given them, with what it decided ──┬──► each command of the topic is the one that was given
@@ -6,8 +6,8 @@
 //!  commands ──► those that are refused without a decision ──────────────────────┴──► the answers there must be, in order
 //! ```
 //!
-//! The time at which a command was sent is not in the journal, and nothing depends on it. Time and process of a refusal
-//! without a decision are taken as found.
+//! The journal does not have the time at which a command was sent, and nothing depends on it. The time and process of a
+//! refusal without a decision are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::{OutputDivergence, OutputOptions, OutputProblem, ReplayError};
 /// The journals' account of operators' commands.
 #[derive(Debug, Default)]
 pub(crate) struct Controls {
-    /// By process.
+    /// Accounts by process.
     journals: BTreeMap<i32, JournalControls>,
-    /// The process whose journal is being read.
+    /// Process whose journal is being read.
     journal: i32,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Controls {
 #[derive(Debug, Default)]
 struct JournalControls {
     lives: Vec<Life>,
-    /// In the order of their sequences.
+    /// Executed commands in the order of their sequences.
     obeyed: Vec<Obeyed>,
     /// True if older entries were removed; and the first known sequence.
     is_headless: bool,
@@ -54,7 +54,7 @@ struct Life {
     software: String,
 }
 
-/// A command that the scheduler was given, with its decision.
+/// A command that the scheduler got, with its decision.
 #[derive(Debug)]
 struct Obeyed {
     sequence: i64,
@@ -65,13 +65,13 @@ struct Obeyed {
 }
 
 impl Controls {
-    /// Begins the journal of a process, whose first entries may have been removed.
+    /// Begins the journal of a process. `is_headless` is true if its first entries were removed.
     pub(crate) fn begin(&mut self, process: i32, is_headless: bool) {
         self.journal = process;
         self.journals.insert(process, JournalControls { is_headless, ..JournalControls::default() });
     }
 
-    /// Forgets all entries, if no caller needs them.
+    /// Drops all entries, for callers that do not need them.
     pub(crate) fn forget(&mut self) {
         self.journals.clear();
     }
@@ -109,12 +109,12 @@ impl Life {
 }
 
 impl JournalControls {
-    /// True if another version of this software may have judged which commands are readable.
+    /// True if another version of this software may have decided which commands are readable.
     fn has_other_software(&self) -> bool {
         self.is_headless || self.lives.iter().any(|life| life.software != env!("CARGO_PKG_VERSION"))
     }
 
-    /// True if a life of this journal has this node name, or might have.
+    /// True if a life of this journal has this node name, or may have it.
     fn has_node(&self, node: &str) -> bool {
         self.is_headless || self.lives.iter().any(|life| *life.node == *node)
     }
@@ -126,18 +126,18 @@ pub(crate) struct ControlCheck<'a> {
     options: &'a OutputOptions,
     controls: &'a Controls,
     describer: Describer,
-    /// Answers found identical.
+    /// Number of answers found identical.
     pub(crate) identical: u64,
-    /// Parts that could not be compared, in words.
+    /// Descriptions of parts that could not be compared.
     pub(crate) notes: Vec<String>,
 }
 
-/// Commands to one process, as its topic has them.
+/// Commands to one process, as found in its topic.
 #[derive(Default)]
 struct Commands {
     /// Commands that are refused without a decision, by offset.
     refused: BTreeMap<i64, ControlRefusal>,
-    /// Commands that could have been executed but that the journal does not know, by offset.
+    /// Commands that could have been executed but are not in the journal, by offset.
     unknown: BTreeMap<i64, Control>,
     /// Offsets of the other commands.
     obeyed: BTreeSet<i64>,
@@ -169,7 +169,7 @@ impl<'a> ControlCheck<'a> {
         self.check_results(process, cut, journal, &commands)
     }
 
-    /// Compares the commands that were answered with those that the scheduler was given.
+    /// Compares the commands that were answered with those that the scheduler got.
     fn check_commands(
         &self,
         process: i32,
@@ -180,7 +180,7 @@ impl<'a> ControlCheck<'a> {
         let range = OffsetRange { first, next: next.min(answered(cut, journal)) };
         let source = self.commands_of(process);
         let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
-        // Commands after the committed offset are still to be executed.
+        // Commands after the committed offset have not been executed yet.
         let mut given: BTreeMap<i64, &journal::Control> = journal
             .obeyed
             .iter()
@@ -261,13 +261,13 @@ impl<'a> ControlCheck<'a> {
                 self.identical += 1;
                 continue;
             }
-            // The answer is surplus, as if its command had been another one.
+            // The answer is surplus, because its command was another one.
             let is_surplus = results.len() - index > answers.len() - next;
             if let Some(of_command) =
                 self.unfit_command(process, cut, (journal, commands), result).filter(|_| is_surplus)
             {
                 if journal.has_other_software() {
-                    // Other software may have known fewer commands.
+                    // Other software may know fewer commands.
                     self.identical += 1;
                     continue;
                 }
@@ -297,7 +297,7 @@ impl<'a> ControlCheck<'a> {
         }))
     }
 
-    /// The divergence of an answer without a decision: its command would have been executed, or is missing.
+    /// Returns the divergence of an answer without a decision: the command would have been executed, or is missing.
     fn unfit_command(
         &self,
         process: i32,
@@ -324,7 +324,7 @@ impl<'a> ControlCheck<'a> {
         Some(divergence(&self.commands_of(process), offset, problem))
     }
 
-    /// Checks that the ticks contain each event time that operators set according to a journal.
+    /// Checks that the ticks contain every event time that operators set according to a journal.
     pub(crate) fn check_event_times(&self) -> Result<Option<OutputDivergence>, ReplayError> {
         let obeyed = self.controls.journals.values().flat_map(|journal| &journal.obeyed);
         let mut told = BTreeMap::<i32, BTreeMap<&str, &Obeyed>>::new();
@@ -338,7 +338,7 @@ impl<'a> ControlCheck<'a> {
             let topics = self.log.topics()?;
             let ticks = topics.iter().find(|topic| topic.spec.name == source.topic);
             let range = ticks.and_then(|ticks| ticks.offsets.get(usize::try_from(partition).ok()?));
-            // A partition without its beginning may have lost the record.
+            // If a partition has lost its beginning, the record may be gone.
             let Some(&range) = range.filter(|range| range.first == 0) else { continue };
             let mut reader = PartitionReader::open(self.log, source.clone(), range)?;
             while let Some(record) = reader.next()? {
@@ -369,7 +369,7 @@ impl<'a> ControlCheck<'a> {
 }
 
 impl Answer<'_> {
-    /// Offset of the command.
+    /// Returns the offset of the command.
     fn offset(&self) -> i64 {
         match self {
             Self::Obeyed(obeyed) => obeyed.control.offset,
@@ -377,7 +377,7 @@ impl Answer<'_> {
         }
     }
 
-    /// The expected record, where `found`, read from `record`, stands in its place.
+    /// Returns the record that is expected in place of `found`, which was decoded from `record`.
     fn expected(
         &self,
         process: i32,
@@ -396,7 +396,7 @@ impl Answer<'_> {
                 sequence: Some(*sequence),
             },
             Self::Refused(offset, refusal) => {
-                // Other versions describe unreadable commands in other words.
+                // Other versions describe unreadable commands differently.
                 let other = (journal.has_other_software() && found.offset == *offset)
                     .then(|| ControlRefusal { id: found.id.clone(), detail: found.detail.clone() });
                 let ControlRefusal { id, detail } = other.unwrap_or_else(|| (*refusal).clone());
@@ -418,7 +418,7 @@ impl Answer<'_> {
         self.offset() == found.1.offset && self.expected(process, found, journal).is(found.0)
     }
 
-    /// The answer in JSON, for people.
+    /// Returns the answer as JSON, for messages.
     fn shown(&self) -> Value {
         match self {
             Self::Obeyed(Obeyed { sequence, control, controlled, .. }) => json!({
@@ -432,7 +432,7 @@ impl Answer<'_> {
     }
 }
 
-/// The expected answers, in order.
+/// Returns the expected answers, in order.
 fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answer<'a>> {
     let refused = |(offset, refusal): (&i64, &'a ControlRefusal)| Answer::Refused(*offset, refusal);
     let mut refusals = commands.refused.iter().map(refused).peekable();
@@ -447,14 +447,14 @@ fn answers<'a>(journal: &'a JournalControls, commands: &'a Commands) -> Vec<Answ
     answers
 }
 
-/// Offset before which every command has its answer. If the group has no committed offset, it is that after the last
-/// executed command of the journal.
+/// Returns the offset before which every command has its answer. Without a committed offset of the group, it is the
+/// offset after the last executed command in the journal.
 fn answered(cut: &ControlCut, journal: &JournalControls) -> i64 {
     let of_journal = journal.obeyed.iter().map(|obeyed| obeyed.control.offset.saturating_add(1)).max();
     cut.answered.or(of_journal).unwrap_or(0)
 }
 
-/// True if the source of an answer was removed: an entry of the journal, or the command if it led to no decision.
+/// True if the source of an answer was removed: the journal's entry, or the command if it led to no decision.
 fn is_gone(result: &ControlResult, cut: &ControlCut, journal: &JournalControls) -> bool {
     match (result.sequence, journal.first_sequence) {
         (None, _) => {
@@ -466,7 +466,7 @@ fn is_gone(result: &ControlResult, cut: &ControlCut, journal: &JournalControls) 
     }
 }
 
-/// The difference between a command and the one that the scheduler was given; `None` if they are the same.
+/// Returns the difference between a command and the one that the scheduler got; `None` if they are equal.
 fn other_command(given: &journal::Control, found: &Result<Control, DecodeError>) -> Option<OutputProblem> {
     let expected = to_value(given);
     let found = match found {
@@ -481,7 +481,7 @@ fn other_command(given: &journal::Control, found: &Result<Control, DecodeError>)
     })
 }
 
-/// The divergence of a command that the scheduler was given but that is missing.
+/// Returns the divergence of a command that the scheduler got but that is missing.
 fn lacking(source: &TopicPartition, offset: i64, given: &journal::Control) -> Box<OutputDivergence> {
     let problem = OutputProblem::Missing { count: 1, first: to_value(given) };
     Box::new(divergence(source, offset, problem))

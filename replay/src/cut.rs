@@ -1,4 +1,4 @@
-//! One moment of a log: a consistent end of each topic, while a pipeline may go on writing.
+//! A cut of a log at one moment: a consistent end of each topic, even while a pipeline writes.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -9,12 +9,12 @@ use warptape_eventlog::{EventLog, LogError, OffsetRange, TopicPartition};
 use crate::error::no_topic;
 use crate::{OutputOptions, ReplayError, VerifyOptions};
 
-/// Most attempts to read the ends: commits are about 100 ms apart, and an attempt takes a few.
+/// Greatest number of attempts to read the ends. Commits are about 100 ms apart, and an attempt takes a few ms.
 const ATTEMPTS_MAX: u32 = 100;
-/// Longest wait for the end of a transaction. A dead process's transaction stays open until its timeout, which a broker
-/// checks every ten seconds.
+/// Longest wait for the end of a transaction. The transaction of a dead process stays open until its timeout, which a
+/// broker checks every ten seconds.
 const UNDECIDED_WAIT_MAX: Duration = Duration::from_secs(120);
-/// Wait after which the user is told about it.
+/// Wait after which the user is informed.
 const UNDECIDED_QUIET: Duration = Duration::from_secs(1);
 /// Pause between two checks for the end of the transaction.
 const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
@@ -22,45 +22,45 @@ const UNDECIDED_PAUSE: Duration = Duration::from_millis(50);
 /// Offsets of partitions, by topic.
 pub(crate) type Shelf = BTreeMap<String, Vec<OffsetRange>>;
 
-/// The extent of what is verified, as of one moment between two transactions.
+/// The extent of a verification, at one moment between two transactions.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     /// The journal's offsets by partition; each process of a group writes one partition.
     pub(crate) journal: Vec<OffsetRange>,
-    /// Sequence up to which each partition of the journal must have entries, by the group's committed offset; `None`
-    /// without a committed offset.
+    /// Sequence up to which each partition of the journal must have entries, according to the group's committed offset;
+    /// `None` without a committed offset.
     pub(crate) journal_ends: Vec<Option<i64>>,
-    /// Committed offsets of the ticks, by partition; empty if the log has no ticks, only a journal.
+    /// Committed offsets of the ticks, by partition; empty if the log has a journal but no ticks.
     pub(crate) committed: Vec<Option<i64>>,
     /// Ticks and outputs by partition; empty if outputs are not requested.
     pub(crate) partitions: Vec<PartitionCut>,
-    /// Risk requests and results by partition; empty without requested outputs or risk topics.
+    /// Risk requests and results by partition; empty if outputs are not requested or there are no risk topics.
     pub(crate) risk: Vec<RiskCut>,
-    /// True if the beginning of risk requests, of their results or of the ticks was removed.
+    /// True if the beginning of risk requests, of results or of ticks was removed.
     pub(crate) is_risk_gone: bool,
-    /// Commands and answers by process; empty if the log has no topics for them.
+    /// Commands and answers by process; empty if the log has no such topics.
     pub(crate) controls: Vec<ControlCut>,
 }
 
 /// Ticks and outputs of a partition.
 #[derive(Debug)]
 pub(crate) struct PartitionCut {
-    /// The ticks whose outputs exist; earlier ticks may have been removed.
+    /// Ticks whose outputs exist. Earlier ticks may have been removed.
     pub(crate) ticks: OffsetRange,
     pub(crate) signals: OffsetRange,
     pub(crate) late: OffsetRange,
     pub(crate) dead_letter: OffsetRange,
-    /// `None` if there is no such topic.
+    /// Snapshots; `None` if the topic does not exist.
     pub(crate) snapshots: Option<OffsetRange>,
 }
 
 /// Risk requests and results of a partition.
 #[derive(Debug)]
 pub(crate) struct RiskCut {
-    /// All existing ticks: a market may be ahead of the committed ticks.
+    /// All existing ticks, because a market snapshot may be ahead of the committed ticks.
     pub(crate) ticks: OffsetRange,
     pub(crate) requests: OffsetRange,
-    /// Offset before which every request has its result; some later ones may have theirs.
+    /// Offset before which every request has its result; some later requests may have one, too.
     pub(crate) answered: i64,
     pub(crate) results: OffsetRange,
 }
@@ -69,14 +69,13 @@ pub(crate) struct RiskCut {
 #[derive(Debug)]
 pub(crate) struct ControlCut {
     pub(crate) commands: OffsetRange,
-    /// Offset before which every command has its answer; `None` if the group has no committed offset, or no longer has
-    /// it.
+    /// Offset before which every command has its answer; `None` if the group has no committed offset, or has lost it.
     pub(crate) answered: Option<i64>,
     pub(crate) results: OffsetRange,
 }
 
 impl Cut {
-    /// Reads the ends again until nothing was committed in between.
+    /// Reads the ends repeatedly until nothing was committed in between.
     pub(crate) fn take(log: &dyn EventLog, options: &VerifyOptions) -> Result<Self, ReplayError> {
         let mut written = vec![options.journal.as_str(), options.sources.control_results.as_str()];
         if options.outputs {
@@ -94,7 +93,7 @@ impl Cut {
         let mut shelf = decided(log, &topics, &written)?;
         for _ in 0..ATTEMPTS_MAX {
             let mut cut = Self::from_shelf(log, options, &shelf)?;
-            // A group's offset may become known before the records of its transaction can be read.
+            // A group's offset may become visible before the records of its transaction.
             let after = decided(log, &topics, &written)?;
             if written.iter().all(|topic| shelf.get(*topic) == after.get(*topic)) {
                 if options.outputs {
@@ -107,8 +106,7 @@ impl Cut {
         Err(ReplayError::Moving { url: log.url(), attempts: ATTEMPTS_MAX })
     }
 
-    /// Reads the ends of requests and ticks after everything else, so that every result belongs to a request and to
-    /// ticks within the cut.
+    /// Reads the ends of requests and ticks last, so that the cut includes the request and the ticks of every result.
     fn take_inputs_of_risk(&mut self, outputs: &OutputOptions, shelf: &Shelf) {
         for (partition, risk) in self.risk.iter_mut().enumerate() {
             let range = |topic: &String| shelf.get(topic)?.get(partition).copied();
@@ -139,8 +137,8 @@ fn shelf(log: &dyn EventLog, topics: &[&str]) -> Result<Shelf, LogError> {
     Ok(log.topics_named(topics)?.into_iter().map(|topic| (topic.spec.name, topic.offsets)).collect())
 }
 
-/// Reads the ends of `topics` once everything written so far to the topics `written` can be read or was aborted. A
-/// partition with an open transaction hides all later commits, while the group's offsets are known.
+/// Reads the ends of `topics` once all records written so far to the topics `written` are readable or aborted. An open
+/// transaction hides all later commits in its partition, but not the group's offsets.
 pub(crate) fn decided(log: &dyn EventLog, topics: &[&str], written: &[&str]) -> Result<Shelf, ReplayError> {
     let mut shelf = shelf(log, topics)?;
     let mut undecided = Vec::new();
@@ -183,7 +181,7 @@ fn ranges<'a>(log: &dyn EventLog, shelf: &'a Shelf, topic: &str) -> Result<&'a [
     }
 }
 
-/// Offsets of a topic that must have as many partitions as the ticks.
+/// Returns the offsets of a topic, which must have as many partitions as the ticks.
 fn fitting<'a>(
     log: &dyn EventLog,
     shelf: &'a Shelf,
@@ -199,8 +197,8 @@ fn fitting<'a>(
     Err(ReplayError::PartitionsDiffer { url, topic, found, expected })
 }
 
-/// Risk requests and results by partition, and true if results exist but cannot be judged, because the beginning of
-/// requests, results or ticks was removed.
+/// Returns risk requests and results by partition. Also returns true if results exist but cannot be verified, because
+/// the beginning of requests, results or ticks was removed.
 fn risk(
     log: &dyn EventLog,
     outputs: &OutputOptions,
@@ -227,7 +225,7 @@ fn risk(
     Ok((cuts, false))
 }
 
-/// Operators' commands and their answers, by process.
+/// Returns operators' commands and their answers, by process.
 fn controls(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Result<Vec<ControlCut>, LogError> {
     let topics = [&outputs.control, &outputs.control_results];
     let [Some(commands), Some(results)] = topics.map(|topic| shelf.get(topic)) else { return Ok(Vec::new()) };
@@ -236,7 +234,7 @@ fn controls(log: &dyn EventLog, outputs: &OutputOptions, shelf: &Shelf) -> Resul
     Ok(cuts.map(|((&commands, &results), answered)| ControlCut { commands, answered, results }).collect())
 }
 
-/// The group's committed offset of each partition of a topic.
+/// Returns the group's committed offset of each partition of a topic.
 fn committed(
     log: &dyn EventLog,
     group: &str,
@@ -282,7 +280,7 @@ fn partitions(
     Ok(cuts)
 }
 
-/// Refuses ticks that end before their committed offset. Reads the end once more, since ticks arrive all the time.
+/// Refuses ticks that end before their committed offset. Reads the end again, because ticks arrive all the time.
 fn check_ticks_end(
     log: &dyn EventLog,
     outputs: &OutputOptions,

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Most differences listed: the first few explain, the rest follow from them.
+/// Greatest number of differences listed: the first few explain the others.
 const DIFFERENCES_MAX: usize = 8;
-/// Most characters shown of a value.
+/// Greatest number of characters shown of a value.
 const SHOWN_CHARS_MAX: usize = 160;
 
 /// A field that differs.
@@ -22,7 +22,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// A difference between two values of a field.
+    /// Creates the difference between two values of a field.
     pub(crate) fn new(field: impl Into<String>, expected: impl Into<Value>, found: impl Into<Value>) -> Self {
         Self { field: field.into(), expected: Some(expected.into()), found: Some(found.into()) }
     }
@@ -36,7 +36,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A value on one line: texts without quotes, long ones truncated.
+/// Formats a value on one line: texts without quotes, and long values cut.
 pub(crate) fn shown(value: Option<&Value>) -> String {
     let text = match value {
         None => "nothing".to_owned(),
@@ -89,7 +89,7 @@ fn walk(field: &str, expected: &Value, found: &Value, out: &mut Vec<Difference>)
     }
 }
 
-/// The path of a member. Names of variants are written like the fields beside them.
+/// Returns the path of a member. Names of variants are written like names of fields.
 pub(crate) fn joined(field: &str, key: &str) -> String {
     let mut path = String::from(field);
     for (index, letter) in key.char_indices() {

@@ -15,19 +15,19 @@ pub enum Divergence {
     Journal(JournalDivergence),
     /// A journal ends too early.
     JournalEnd(JournalEnd),
-    /// The journal and the committed offsets disagree.
+    /// The journal contradicts the committed offsets.
     Unaccounted(Unaccounted),
     /// The ticks differ.
     Ticks(TicksDivergence),
-    /// The records of a transaction and the journal's account of it disagree.
+    /// The records of a transaction contradict the journal's account of it.
     Sealed(SealedDivergence),
     /// An output topic differs.
     Output(OutputDivergence),
-    /// A journal and its anchors disagree.
+    /// A journal contradicts its anchors.
     Anchor(AnchorDivergence),
 }
 
-/// A journal that disagrees with its anchors, or that no given key signed.
+/// A journal that contradicts its anchors, or that no given key signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AnchorDivergence {
     /// Topic of the journal, or of the lifecycle records of the process.
@@ -38,7 +38,7 @@ pub struct AnchorDivergence {
     pub problem: AnchorProblem,
 }
 
-/// A problem of a journal and its anchors.
+/// A problem with a journal and its anchors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnchorProblem {
@@ -55,17 +55,17 @@ pub enum AnchorProblem {
     Forged {
         /// Sequence of the entry.
         sequence: i64,
-        /// The fault of the anchor, in words.
+        /// Description of the anchor's fault.
         what: String,
     },
     /// The journal ends before an anchored entry.
     CutOff {
         /// Sequence of the anchored entry.
         anchored_sequence: i64,
-        /// Sequence that the next entry after the journal's end would have.
+        /// Sequence that would follow the journal's last entry.
         next_sequence: i64,
     },
-    /// An entry, or one before it, differs from the anchored one.
+    /// An entry, or an earlier one, differs from the anchored one.
     Rewritten {
         /// Sequence of the entry.
         sequence: i64,
@@ -74,9 +74,9 @@ pub enum AnchorProblem {
         /// Hash of the current entry.
         hash: String,
     },
-    /// Two anchors name different entries with the same sequence.
+    /// Two anchors give the same sequence to different entries.
     Twice {
-        /// The sequence.
+        /// The sequence that occurs twice.
         sequence: i64,
     },
     /// Lifecycle records of a process life are missing, or were changed.
@@ -99,9 +99,9 @@ pub struct JournalDivergence {
     pub partition: i32,
     /// Offset of the entry.
     pub offset: i64,
-    /// Sequence number that the entry must have: every entry before it is identical.
+    /// Sequence that the entry must have, because all entries before it are identical.
     pub sequence: i64,
-    /// Version of warptape that recorded it, according to the last process start before it.
+    /// Version of warptape that recorded the entry, according to the last process start before it.
     pub software: Option<String>,
     /// Time of the step as recorded, ns since the epoch; `None` if the entry cannot be read.
     pub at_ns: Option<i64>,
@@ -120,13 +120,13 @@ pub struct JournalEnd {
     pub partition: i32,
     /// The consumer group.
     pub group: String,
-    /// Sequence number that the next entry after the journal's end would have.
+    /// Sequence that would follow the journal's last entry.
     pub next_sequence: i64,
-    /// The same number according to the offset that the group committed with its last entries.
+    /// Sequence of the next entry according to the offset that the group committed with its last entries.
     pub committed_sequence: i64,
 }
 
-/// The journal accounts for fewer or more records than were committed.
+/// The journal accounts for fewer or more records than the group has committed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unaccounted {
     /// Topic of the source: ticks, or risk requests.
@@ -135,11 +135,11 @@ pub struct Unaccounted {
     pub partition: i32,
     /// The consumer group.
     pub group: String,
-    /// The journal accounts for all records before this offset.
+    /// Offset before which the journal accounts for all records.
     pub accounted_offset: i64,
-    /// First record accounted for after a gap; `None` if there is no gap.
+    /// First record that the journal accounts for after a gap; `None` if there is no gap.
     pub resumed_offset: Option<i64>,
-    /// Committed offset of the group: the next record to read.
+    /// Committed offset of the group, which is the next record to read.
     pub committed_offset: i64,
     /// Outputs whose decisions are not in the journal.
     pub orphans: Vec<Orphans>,
@@ -165,7 +165,7 @@ pub struct TicksDivergence {
     pub topic: String,
     /// The partition.
     pub partition: i32,
-    /// First offset of the records.
+    /// Offset of the first record.
     pub first_offset: i64,
     /// Offset after the last record.
     pub next_offset: i64,
@@ -182,7 +182,7 @@ pub struct SealedDivergence {
     pub topic: String,
     /// The partition.
     pub partition: i32,
-    /// First offset of the records of the transaction, or of several consecutive ones.
+    /// First offset of the records of a transaction, or of several consecutive ones.
     pub first_offset: i64,
     /// Offset after the last record.
     pub next_offset: i64,
@@ -197,21 +197,21 @@ pub struct OutputDivergence {
     pub topic: String,
     /// The partition.
     pub partition: i32,
-    /// Offset of the first record that differs; the end of the partition if records are missing there.
+    /// Offset of the first record that differs; if records are missing at the end, the end of the partition.
     pub offset: i64,
-    /// Symbol of the record; `None` if it has none.
+    /// Symbol of the record; `None` if the record has none.
     pub symbol: Option<String>,
-    /// Id of the request; `None` if the record is no risk result.
+    /// Id of the request; `None` if the record is not a risk result.
     pub request_id: Option<String>,
     /// The problem.
     pub problem: OutputProblem,
 }
 
-/// A problem of an output record.
+/// A problem with an output record.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputProblem {
-    /// The record has other contents.
+    /// The record has different contents.
     Changed {
         /// The first fields that differ.
         differences: Vec<Difference>,
@@ -223,14 +223,14 @@ pub enum OutputProblem {
         /// The expected record.
         expected: Value,
     },
-    /// Records are missing.
+    /// Expected records are missing.
     Missing {
         /// Number of missing records.
         count: u64,
         /// The first missing record.
         first: Value,
     },
-    /// Records are surplus.
+    /// The topic has more records than expected.
     Surplus {
         /// Number of surplus records.
         count: u64,

@@ -1,7 +1,7 @@
-//! Finds entries of a journal's partition without reading all of it: by sequence, by time, and the last start or
+//! Finds entries in a journal partition without reading all of it: by sequence, by time, or the last start or
 //! checkpoint before an entry.
 //!
-//! It steps only the entries that it needs for a state; the meaning of entries is left to its callers.
+//! Only entries needed to compute a state are stepped; callers interpret the entries.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use crate::error::no_topic;
 use crate::moment::{JournalReach, Moment};
 use crate::partition_reader::PartitionReader;
 
-/// Offsets in one block when searching backwards.
+/// Offsets in one block of a backward search.
 pub(crate) const BACK_RECORDS: i64 = 4_096;
 
-/// Furthest distance searched back for the beginning of a pause, in whole blocks of [`BACK_RECORDS`].
+/// Greatest distance searched backwards for the beginning of a pause, in whole blocks of [`BACK_RECORDS`].
 const PAUSE_RECORDS_MAX: i64 = 1 << 20;
 
-/// The entries of one partition of a journal, up to its end when it was opened.
+/// The entries of one journal partition, up to the end that it had when it was opened.
 pub(crate) struct Entries<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
@@ -31,14 +31,14 @@ pub(crate) struct Entries<'a> {
     last_begin: Cell<Option<(Found, i64)>>,
 }
 
-/// A start or a checkpoint: its offset, and the number of parts of a checkpoint.
+/// A start or a checkpoint: its offset, and for a checkpoint the number of its parts.
 type Found = (i64, Option<i32>);
 
 /// A place from which entries can be stepped.
 pub(crate) struct Begin {
     /// Offset of the first entry to step: a start, or the first part of a checkpoint.
     pub(crate) offset: i64,
-    /// The start of the process and the state before the checkpoint; `None` for a start.
+    /// The start of the process and the state before the checkpoint; `None` at a start.
     pub(crate) checkpoint: Option<(Started, Scheduler)>,
 }
 
@@ -77,26 +77,26 @@ impl<'a> Entries<'a> {
         Ok((0..).zip(&found.offsets).filter_map(of).collect())
     }
 
-    /// Number of the partition.
+    /// Returns the number of the partition.
     pub(crate) fn partition(&self) -> i32 {
         self.source.partition
     }
 
-    /// The entries in a range of offsets, with their offsets.
+    /// Returns a reader of the entries in a range of offsets.
     pub(crate) fn read(&self, range: OffsetRange) -> Result<EntryReader, ReplayError> {
         Ok(EntryReader { reader: PartitionReader::open(self.log, self.source.clone(), range)? })
     }
 
-    /// The first entry at or after an offset, with its offset; records that are no entries are skipped.
+    /// Returns the first entry at or after an offset, with its offset. Skips records that are not entries.
     pub(crate) fn first_from(&self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         self.read(OffsetRange { first: offset, next: self.range.next })?.next()
     }
 
-    /// The offset of the first entry for which `is_before` is false, by bisection. `is_before` must stay false once it
-    /// is false.
+    /// Returns the offset of the first entry for which `is_before` is false, by bisection. `is_before` must stay false
+    /// once it is false.
     pub(crate) fn lower_bound(&self, is_before: impl Fn(&JournalEntry) -> bool) -> Result<i64, ReplayError> {
         let (mut low, mut high) = (self.range.first, self.range.next);
-        // All reads share one reader, because each reader on Kafka has connections of its own.
+        // All reads share one reader, because each reader on Kafka opens its own connections.
         let mut reader = self.read(self.range)?;
         while low < high {
             let middle = low + (high - low) / 2;
@@ -109,8 +109,8 @@ impl<'a> Entries<'a> {
         Ok(low)
     }
 
-    /// The entry with a sequence, with its offset. Sequences rise with offsets, by one or, across transaction markers,
-    /// by less.
+    /// Returns the entry with a sequence, and its offset. From one offset to the next, the sequence rises by one, or
+    /// not at all at a transaction marker.
     pub(crate) fn with_sequence(&self, sequence: i64) -> Result<(i64, JournalEntry), ReplayError> {
         let offset = self.lower_bound(|entry| entry.sequence < sequence)?;
         let found = self.first_from(offset)?.filter(|(_, entry)| entry.sequence == sequence);
@@ -122,9 +122,9 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// The last start or complete checkpoint before an offset; `None` if there is none left.
+    /// Returns the last start or complete checkpoint before an offset; `None` if none remains.
     pub(crate) fn begin_before(&self, before: i64) -> Result<Option<Begin>, ReplayError> {
-        // A window may begin after the last entry; waiting for an entry there might never end.
+        // A window may begin after the last entry, and waiting there for an entry might never end.
         let before = before.min(self.range.next);
         if let Some((found, behind)) = self.last_begin.get()
             && (found.0 + 1..=behind).contains(&before)
@@ -135,7 +135,7 @@ impl<'a> Entries<'a> {
         self.begin_within(OffsetRange { first: self.range.first, next: before })
     }
 
-    /// The last start or complete checkpoint within a range of offsets.
+    /// Returns the last start or complete checkpoint within a range of offsets; `None` if there is none.
     pub(crate) fn begin_within(&self, range: OffsetRange) -> Result<Option<Begin>, ReplayError> {
         let before = range.next;
         let mut next = before;
@@ -163,7 +163,7 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// The first start or complete checkpoint; `None` if there is neither.
+    /// Returns the first start or complete checkpoint; `None` if there is neither.
     pub(crate) fn first_begin(&self) -> Result<Option<Begin>, ReplayError> {
         let mut reader = self.read(self.range)?;
         while let Some((offset, entry)) = reader.next()? {
@@ -179,8 +179,8 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// The times and reasons of the pauses of partitions that the scheduler has as paused before an offset. Only
-    /// entries of the same life that still exist and are not too far back are considered.
+    /// Returns the times and reasons of the pauses of partitions that are paused in the scheduler's state before an
+    /// offset. Only considers remaining entries of the same life that are not too far back.
     pub(crate) fn pauses_before(
         &self,
         offset: i64,
@@ -213,7 +213,7 @@ impl<'a> Entries<'a> {
         Ok(begun)
     }
 
-    /// Offset of the last entry before an offset; `None` if there is none.
+    /// Returns the offset of the last entry before an offset; `None` if there is none.
     pub(crate) fn last_before(&self, offset: i64) -> Result<Option<i64>, ReplayError> {
         let mut next = offset;
         while next > self.range.first {
@@ -231,15 +231,15 @@ impl<'a> Entries<'a> {
         Ok(None)
     }
 
-    /// The beginning for a start or a checkpoint; `None` if the checkpoint is not complete before an offset.
+    /// Returns the place of a start or a checkpoint; `None` if the checkpoint is not complete before an offset.
     fn begin_at(&self, (offset, parts): Found, before: i64) -> Result<Option<Begin>, ReplayError> {
         let Some(parts) = parts else { return Ok(Some(Begin { offset, checkpoint: None })) };
         let checkpoint = self.checkpoint_at(OffsetRange { first: offset, next: before }, parts)?;
         Ok(checkpoint.map(|checkpoint| Begin { offset, checkpoint: Some(checkpoint) }))
     }
 
-    /// The state in the checkpoint at the beginning of a range. `None` if the checkpoint's end is not in the range, or
-    /// this software cannot read its version.
+    /// Returns the state in the checkpoint at the beginning of a range. `None` if the checkpoint's end is not in the
+    /// range, or this software cannot read its version.
     fn checkpoint_at(
         &self,
         range: OffsetRange,
@@ -260,7 +260,7 @@ impl<'a> Entries<'a> {
         Ok(began.zip(Scheduler::from_checkpoint(&state).ok()))
     }
 
-    /// The error for removed entries that had the state of a decision.
+    /// Returns the error for removed entries that contained the state of a decision.
     pub(crate) fn trimmed(&self) -> ReplayError {
         ReplayError::JournalTrimmed {
             url: self.log.url(),
@@ -270,18 +270,18 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The error for a window without entries of the journal; `there` is what the journal has.
+    /// Returns the error for a window without entries of the journal; `there` is the existing range of each partition.
     pub(crate) fn outside(&self, there: Vec<JournalReach>) -> ReplayError {
         ReplayError::OutsideJournal { url: self.log.url(), topic: self.source.topic.clone(), there }
     }
 
-    /// The error for a record that was removed since it was read.
+    /// Returns the error for a record that was removed after it was read.
     pub(crate) fn gone(&self, offset: i64) -> ReplayError {
         let TopicPartition { topic, partition } = self.source.clone();
         ReplayError::RecordGone { topic, partition, offset }
     }
 
-    /// The error for an entry that cannot be stepped again.
+    /// Returns the error for an entry that cannot be stepped again.
     pub(crate) fn not_replayed(&self, sequence: i64, error: String) -> ReplayError {
         ReplayError::NotReplayed {
             url: self.log.url(),
@@ -292,8 +292,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Start of the process that wrote the last entry before an offset; `None` if neither its start nor a checkpoint is
-    /// left.
+    /// Returns the start of the process that wrote the last entry before an offset; `None` if neither its start nor a
+    /// checkpoint remains.
     pub(crate) fn started_before(&self, next: i64) -> Result<Option<Started>, ReplayError> {
         let Some(begin) = self.begin_before(next)? else { return Ok(None) };
         if let Some((started, _)) = begin.checkpoint {
@@ -305,14 +305,14 @@ impl<'a> Entries<'a> {
         }))
     }
 
-    /// The scheduler, in the state before the entry at an offset.
+    /// Returns the scheduler in the state before the entry at an offset.
     pub(crate) fn scheduler_before(&self, offset: i64) -> Result<Scheduler, ReplayError> {
         let begin = self.begin_before(offset + 1)?.ok_or_else(|| self.trimmed())?;
         Ok(self.step_until(begin, offset)?.0)
     }
 
-    /// The scheduler, in the state after the last entry before an offset, with that entry; `None` if there is no such
-    /// entry.
+    /// Returns the scheduler in the state after the last entry before an offset, and that entry; `None` if there is no
+    /// such entry.
     pub(crate) fn scheduler_behind(&self, next: i64) -> Result<Option<(Scheduler, Moment)>, ReplayError> {
         if next <= self.range.first {
             return Ok(None);
@@ -340,7 +340,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Entries in order.
+/// Reads entries in order.
 pub(crate) struct EntryReader {
     reader: PartitionReader,
 }
@@ -351,7 +351,7 @@ impl EntryReader {
         Ok(self.reader.seek(offset)?)
     }
 
-    /// The next entry with its offset; records that are no entries are skipped.
+    /// Returns the next entry with its offset. Skips records that are not entries.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         self.reader.next_entry()
     }

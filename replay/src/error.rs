@@ -1,4 +1,4 @@
-//! Reasons why a log cannot be verified, as opposed to differences found in it.
+//! Reasons why a log cannot be verified; differences found in a log are not errors.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub enum ReplayError {
     /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A topic is missing.
+    /// The log lacks a topic.
     #[error(
         "{url}: no topic {topic:?}; the log has {known}; name a log that `warptape run` or `demo` wrote, \
          with its topic prefix (topics.prefix)"
@@ -22,7 +22,7 @@ pub enum ReplayError {
         url: String,
         /// The topic.
         topic: String,
-        /// The topics that exist, or some of them, for the message.
+        /// The existing topics, or some of them, for the message.
         known: String,
     },
     /// Nothing was recorded yet.
@@ -36,7 +36,7 @@ pub enum ReplayError {
         /// The journal.
         topic: String,
     },
-    /// Output topics do not fit the source.
+    /// The partitions of an output topic do not match those of the ticks.
     #[error(
         "{url}: topic {topic:?} has {found} partitions and the ticks have {expected}; check topics.prefix"
     )]
@@ -45,12 +45,12 @@ pub enum ReplayError {
         url: String,
         /// The output topic.
         topic: String,
-        /// Its partitions.
+        /// Number of partitions of the output topic.
         found: i32,
-        /// Partitions of the ticks.
+        /// Number of partitions of the ticks.
         expected: i32,
     },
-    /// There are outputs, but none of this group.
+    /// The log has outputs, but the group has committed nothing.
     #[error(
         "{url}: consumer group {group:?} has committed nothing, but there are outputs; give the group of the \
          run with --group or engine.group"
@@ -69,7 +69,7 @@ pub enum ReplayError {
     StageConfig {
         /// Sequence number of the entry.
         sequence: i64,
-        /// The mistake in it.
+        /// The mistake in the configuration.
         mistake: String,
     },
     /// The ticks end before their committed offset.
@@ -89,10 +89,10 @@ pub enum ReplayError {
         end: i64,
         /// The consumer group.
         group: String,
-        /// Its committed offset.
+        /// Committed offset of the group.
         committed: i64,
     },
-    /// The beginning of a journal was removed, and no process started in the rest.
+    /// The beginning of a journal was removed, and no process has started since.
     #[error(
         "{url}: the journal {topic:?} partition {partition} begins at offset {first}, and no process has \
          started since. Retention removed the older entries, which held the scheduler's state, so nothing \
@@ -105,10 +105,10 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Its oldest offset.
+        /// Oldest offset of the partition.
         first: i64,
     },
-    /// The entries that say how outputs were computed were removed.
+    /// The entries with the stage configuration of the outputs were removed.
     #[error(
         "{url}: the journal {topic:?} has no start and no checkpoint within the window. The stage \
          configuration of the ticks of partition {partition} is unknown: end the window later, or export it \
@@ -122,7 +122,7 @@ pub enum ReplayError {
         /// Partition of the ticks.
         partition: i32,
     },
-    /// There is no such entry.
+    /// The journal has no such entry.
     #[error(
         "{url}: the journal {topic:?} partition {partition} has no entry with sequence {sequence}; `warptape \
          tail journal --from-beginning --exit-at-end` lists all entries"
@@ -137,7 +137,7 @@ pub enum ReplayError {
         /// The sequence.
         sequence: i64,
     },
-    /// There is no such record, or it does not belong to its topic.
+    /// The log has no such record, or the record does not belong in its topic.
     #[error("{url}: topic {topic:?} partition {partition} has no such record at offset {offset}: {mistake}")]
     NoRecord {
         /// The log.
@@ -148,7 +148,7 @@ pub enum ReplayError {
         partition: i32,
         /// The offset.
         offset: i64,
-        /// The mistake.
+        /// Description of the mistake.
         mistake: String,
     },
     /// A symbol has no signal for a time.
@@ -164,24 +164,24 @@ pub enum ReplayError {
         topic: String,
         /// The symbol.
         symbol: String,
-        /// End of its first bar.
+        /// End of the symbol's first bar.
         first: String,
-        /// End of its last bar.
+        /// End of the symbol's last bar.
         last: String,
     },
-    /// A symbol has no signals of a bar.
+    /// A symbol has no signals of a bar specification.
     #[error("{url}: no signal of {symbol:?} has the bar {bar:?}; its bars: {known}")]
     NoBar {
-        /// The log, with the topic of the signals.
+        /// The log, and the topic of the signals.
         url: String,
         /// The symbol.
         symbol: String,
-        /// The bar.
+        /// The bar specification.
         bar: String,
-        /// The bars that the symbol has, separated by commas.
+        /// The symbol's bar specifications, separated by commas.
         known: String,
     },
-    /// There are no signals of a symbol.
+    /// The log has no signals of a symbol.
     #[error("{url}: topic {topic:?} has no signal of {symbol:?}")]
     NoSymbol {
         /// The log.
@@ -228,15 +228,15 @@ pub enum ReplayError {
         url: String,
         /// The journal.
         topic: String,
-        /// The ordinal.
+        /// The requested ordinal.
         ordinal: i32,
-        /// Ordinals whose processes have written, separated by commas.
+        /// Ordinals whose processes have written journals, separated by commas.
         there: String,
     },
     /// There is no lane with this index or device.
     #[error("there is no lane {lane}; the process has the lanes {}", .lanes.join(", "))]
     NoLane {
-        /// The lane, as it was named.
+        /// The lane, as the user named it.
         lane: String,
         /// The existing lanes.
         lanes: Vec<String>,
@@ -248,7 +248,7 @@ pub enum ReplayError {
         url: String,
         /// The journal.
         topic: String,
-        /// Ranges of its partitions.
+        /// Existing ranges of the journal's partitions.
         there: Vec<JournalReach>,
     },
     /// The journal begins after the requested place.
@@ -261,7 +261,7 @@ pub enum ReplayError {
         url: String,
         /// The journal.
         topic: String,
-        /// Its partition.
+        /// Partition of the journal.
         partition: i32,
     },
     /// The journal does not account for a tick record.
@@ -276,7 +276,7 @@ pub enum ReplayError {
         /// Offset of the record.
         offset: i64,
     },
-    /// This software decides otherwise than the entries that lead to the requested one.
+    /// This software decides differently from the entries before the requested one.
     #[error(
         "{url}: the journal {topic:?} partition {partition} cannot be replayed at sequence {sequence}: \
          {error}"
@@ -293,7 +293,7 @@ pub enum ReplayError {
         /// The error.
         error: String,
     },
-    /// The first ticks of all partitions with outputs were removed, and there is no later snapshot.
+    /// In all partitions with outputs, the first ticks were removed, and there is no later snapshot.
     #[error(
         "{url}: topic {topic:?} partition {partition} begins at offset {first}, and there is no snapshot \
          from which outputs can be compared. Verify without --outputs; in future, export with --with-ticks \
@@ -306,10 +306,10 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Its oldest offset.
+        /// Oldest offset of the partition.
         first: i64,
     },
-    /// An output whose cause is needed cannot be read.
+    /// An output cannot be read, but its cause is needed.
     #[error(
         "{url}: topic {topic:?} partition {partition}: the record at offset {offset} cannot be read, so the \
          outputs of the window are unknown. Export the whole log, without --since and --until"
@@ -340,7 +340,7 @@ pub enum ReplayError {
         /// The error.
         error: String,
     },
-    /// A record was removed while the log was verified.
+    /// A record was removed during the verification.
     #[error(
         "topic {topic:?} partition {partition}: the record at offset {offset} was removed after it was read; try again"
     )]
@@ -352,7 +352,7 @@ pub enum ReplayError {
         /// The offset.
         offset: i64,
     },
-    /// A running pipeline commits all the time.
+    /// A running pipeline keeps committing while the ends are read.
     #[error(
         "{url}: a pipeline committed during each of {attempts} attempts to read the log; try again, or stop it first"
     )]
@@ -362,7 +362,7 @@ pub enum ReplayError {
         /// Number of attempts.
         attempts: u32,
     },
-    /// A transaction on an output stays open.
+    /// A transaction on an output topic stays open.
     #[error(
         "{url}: a transaction that wrote to \"{topic}/{partition}\" is still open after {waited_s} s and \
          hides later commits. Try again after the transaction timeout (kafka.transaction_timeout_ms of the \
@@ -375,7 +375,7 @@ pub enum ReplayError {
         topic: String,
         /// The partition.
         partition: i32,
-        /// Time waited for its end, in seconds.
+        /// Time waited for the end of the transaction, in seconds.
         waited_s: u64,
     },
 }
@@ -420,10 +420,10 @@ fn listed(there: &[JournalReach]) -> String {
     there.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Most names of other topics in a message.
+/// Greatest number of topic names in a message.
 const KNOWN_MAX: usize = 20;
 
-/// The error for a log without a topic. It lists some of the log's topics, because there may be thousands.
+/// Returns the error for a log without a topic. It lists only some of the log's topics, because there may be thousands.
 pub(crate) fn no_topic(log: &dyn EventLog, topic: &str) -> Result<ReplayError, LogError> {
     let names = log.topic_names()?;
     let shown = names.iter().take(KNOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,5 @@
 //! Exports a log, or a window of it, to one portable file. The file has everything needed to verify and explain the
-//! journal, and on request the ticks with their outputs. Records keep their offsets, times, keys and headers.
+//! journal; on request it also has the ticks and their outputs. Records keep their offsets, times, keys and headers.
 //!
 //! ```text
 //!  window ──► Plan: which offsets of which topic, what the group has committed as of the window's end
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A window begins at the last start or checkpoint of each journal before it, and ends after a transaction. Outputs
-//! begin with the output before the first one that the window's own ticks caused: it proves that none is missing
-//! between them. The state before these ticks is a snapshot, computed from all earlier ticks. This module does not know
-//! settings or the command line.
+//! begin with the last output before those that the window's own ticks caused, which proves that none is missing after
+//! it. The state before these ticks is a snapshot, computed from all earlier ticks. This module does not know settings
+//! or the command line.
 
 mod copying;
 mod plan;
@@ -38,10 +38,10 @@ pub const ABOUT_TOPIC: &str = "warptape.export";
 pub const ABOUT_KEY: &str = "about";
 /// Prefix of the key of a schema, before its fingerprint as 16 hex digits.
 pub const SCHEMA_KEY: &str = "schema/";
-/// Prefix of the key of a schema of ticks in the frame of a schema registry, before its id.
+/// Prefix of the key of a tick schema in a schema registry, before the schema's id.
 pub const SCHEMA_ID_KEY: &str = "schema-id/";
 
-/// The request for an export.
+/// Options of an export.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
     /// Topic of the journal.
@@ -50,18 +50,18 @@ pub struct ExportOptions {
     pub sources: OutputOptions,
     /// Topics that are copied whole if the log has them.
     pub others: Vec<String>,
-    /// The part of the log.
+    /// The part of the log to export.
     pub window: Window,
     /// True to copy ticks, signals, late ticks, dead letters and snapshots as well.
     pub with_ticks: bool,
-    /// Further facts for the file's description, under the key `by`: its author and settings.
+    /// Further facts for the file's description, under the key `by`: the author and the settings.
     pub by: Value,
 }
 
 /// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Exported {
-    /// Records of each topic, by name.
+    /// The exported topics, by name.
     pub topics: Vec<ExportedTopic>,
     /// Remarks for users.
     pub notes: Vec<String>,
@@ -74,12 +74,12 @@ pub struct ExportedTopic {
     pub name: String,
     /// Number of records.
     pub records: u64,
-    /// Bytes of their values.
+    /// Bytes of the records' values.
     pub bytes: u64,
 }
 
 impl Exported {
-    /// Total number of records.
+    /// Returns the total number of records.
     pub fn records(&self) -> u64 {
         self.topics.iter().map(|topic| topic.records).sum()
     }
@@ -88,21 +88,22 @@ impl Exported {
 /// Progress of an export, in offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportProgress {
-    /// Offsets copied.
+    /// Number of offsets copied.
     pub done: u64,
-    /// Offsets to copy.
+    /// Number of offsets to copy.
     pub total: u64,
 }
 
-/// Writes the file, which must not exist yet or must be empty. The log may be written meanwhile: the copy is of one
+/// Writes the file, which must not exist yet or must be empty. The log may be written meanwhile: the copy shows one
 /// moment between two transactions.
 ///
 /// Memory is bounded by a few fetches, one state of one partition, and the places of up to 65,536 other states. If the
-/// window ends before the log does, each of its transactions takes about 60 bytes. At most 65,536 of a partition are
-/// kept apart; beyond that, neighbours are merged.
+/// window ends before the log does, each of its transactions takes about 60 bytes; beyond 65,536 transactions of a
+/// partition, neighbours are merged.
 ///
 /// # Errors
-/// If the log cannot be read, with the place in the error, or the file cannot be written. No file is left then.
+/// If the log cannot be read, with the place in the error, or the file cannot be written. An incomplete file is
+/// removed.
 pub fn export(
     log: &dyn EventLog,
     to: &Path,
@@ -130,7 +131,7 @@ pub fn export(
     Ok(exported)
 }
 
-/// The offsets, by topic, of a window of a log.
+/// The offsets of a window of a log, by topic.
 #[derive(Clone, Debug, Default)]
 pub struct Planned {
     topics: Vec<(String, Vec<OffsetRange>)>,
@@ -139,13 +140,13 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// The offsets of a topic by partition; empty if the log has no such topic.
+    /// Returns the offsets of a topic by partition; empty if the log has no such topic.
     pub fn of(&self, topic: &str) -> &[OffsetRange] {
         self.topics.iter().find(|(name, _)| name == topic).map_or(&[], |(_, ranges)| ranges)
     }
 }
 
-/// Plans what [`export`] would copy.
+/// Returns the offsets that [`export`] would copy.
 ///
 /// # Errors
 /// If the log cannot be read, or has nothing to export.
@@ -155,7 +156,7 @@ pub fn planned(log: &dyn EventLog, options: &ExportOptions) -> Result<Planned, R
     Ok(Planned { topics, notes: plan.notes })
 }
 
-/// The description of the file.
+/// Returns the description of the file.
 fn about(log: &dyn EventLog, options: &ExportOptions, plan: &Plan, exported: &Exported) -> Value {
     let offsets = |topic: &plan::TopicPlan| {
         let ranges = topic.copied.iter().map(|range| json!({"first": range.first, "next": range.next}));

@@ -1,4 +1,4 @@
-//! Turns a captured run into a regression test of one line.
+//! Turns a captured run into a one-line regression test.
 //!
 //! `warptape replay export --with-ticks --to night.db` captures the run; a test compares it with the current software:
 //!
@@ -15,14 +15,14 @@ use warptape_eventlog::{EventLog, OpenMode, open_url};
 use crate::about::about;
 use crate::{ABOUT_TOPIC, ReplayError, Report, VerifyOptions, verify};
 
-/// The suffix of the name of a journal's topic, after the prefix of all topics.
+/// Suffix of the name of a journal topic, after the prefix of all topics.
 const JOURNAL: &str = "journal";
 
 /// An open exported file.
 pub struct Fixture {
-    /// Its log.
+    /// Log of the file.
     pub log: Arc<dyn EventLog>,
-    /// Its topics, as the file names them; outputs are compared if it has any.
+    /// Topics of the file, as it names them; outputs are compared if it has any.
     pub options: VerifyOptions,
 }
 
@@ -54,7 +54,7 @@ impl Fixture {
     }
 }
 
-/// Opens an exported file and verifies that this software decides and computes the same as when it was captured.
+/// Opens an exported file, and verifies that this software makes the same decisions and outputs as at the capture.
 ///
 /// # Panics
 /// If anything differs, with the first difference; or if the file cannot be read, with the reason.

@@ -33,32 +33,32 @@ pub(crate) struct Trimmed {
 /// The checkpoint being read, which may consist of several entries.
 #[derive(Default)]
 struct CheckpointCheck {
-    /// Its entries so far, if the scheduler is restored from it.
+    /// Entries of the checkpoint so far, if the scheduler is restored from it.
     parts: Vec<JournalEntry>,
-    /// The part of its expected state that was not compared yet.
+    /// The remaining part of the expected state, which was not compared yet.
     expected_state: Vec<u8>,
-    /// True until a part of its state was compared.
+    /// True until the first part of the state was compared.
     is_at_version: bool,
 }
 
-/// A partition of the journal, which is a hash chain of its own, as far as it was read.
+/// A journal partition, which is a separate hash chain, as far as it was read.
 #[derive(Default)]
 struct PartitionChain {
     partition: i32,
-    /// `None` before the first entry of a journal whose beginning was removed.
+    /// Hash of the previous entry; `None` before the first entry of a journal whose beginning was removed.
     previous_hash: Option<Digits<64>>,
     next_sequence: Option<i64>,
-    /// True before the first start or checkpoint of a journal whose beginning was removed: the state of these decisions
-    /// is unknown.
+    /// True before the first start or checkpoint of a journal whose beginning was removed: the state behind these
+    /// decisions is unknown.
     is_headless: bool,
-    /// Version of the software of the process whose entries are being compared.
+    /// Software version of the process whose entries are being compared.
     software: Option<String>,
     scheduler: Scheduler,
     checkpoint: CheckpointCheck,
     life: LifeCheck,
     /// Offset of the newest entry.
     offset: i64,
-    /// Positions of the journal according to its entries, and true if all entries that tell them are known.
+    /// Positions of the journal according to its entries, and true if all entries that contain them are known.
     positions: JournalPositions,
     knows_positions: bool,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Identical {
     pub(crate) processes: u64,
 }
 
-/// Steps the recorded inputs and compares the results.
+/// Steps the recorded inputs, and compares the results with the journal.
 pub(crate) struct JournalCheck {
     topic: String,
     chain: PartitionChain,
@@ -79,20 +79,20 @@ pub(crate) struct JournalCheck {
     pub(crate) segments: Segments,
     pub(crate) accounts: Accounts,
     pub(crate) ownerships: Ownerships,
-    /// Rows that arrived according to the journal, before any decision on them.
+    /// Rows that arrived according to the journal, before any decision about them.
     pub(crate) arrivals: Arrivals,
     /// Offsets at which partitions were assigned.
     pub(crate) assignments: Assignments,
-    /// Commands of operators that the scheduler was given.
+    /// Operators' commands that the scheduler got.
     pub(crate) controls: Controls,
     /// The journals whose beginning was removed.
     pub(crate) trimmed: Vec<Trimmed>,
-    /// The admissions of risk requests, if results are verified.
+    /// The admissions of risk requests; `None` unless results are verified.
     pub(crate) admissions: Option<Admissions>,
 }
 
 impl JournalCheck {
-    /// Makes a check that has read nothing yet.
+    /// Creates a check that has read nothing yet.
     pub(crate) fn new(topic: &str, admissions: Option<Admissions>) -> Self {
         Self {
             topic: topic.to_owned(),
@@ -109,7 +109,7 @@ impl JournalCheck {
         }
     }
 
-    /// Begins a partition. Its entries before an offset may have been removed.
+    /// Begins a partition. Its entries before `first_offset` may have been removed.
     pub(crate) fn begin(&mut self, partition: i32, first_offset: i64) {
         self.chain = PartitionChain::new(partition, first_offset);
         self.segments.begin();
@@ -126,13 +126,13 @@ impl JournalCheck {
         }
     }
 
-    /// Sequence of the entry after the last one of the partition; `None` if all of its entries were removed.
+    /// Returns the sequence after the last entry of the partition; `None` if all of its entries were removed.
     pub(crate) fn next_sequence(&self) -> Option<i64> {
         self.chain.next_sequence
     }
 
-    /// Compares the next entry; returns it if it is identical or nothing is known to compare it with. `is_chained` is
-    /// true if its hash is known to follow from the previous one.
+    /// Compares the next entry. Returns it if it is identical, or if it cannot be compared. `is_chained` is true if the
+    /// entry's hash is already known to follow from the previous one.
     pub(crate) fn check_entry(
         &mut self,
         record: &Record,
@@ -142,7 +142,7 @@ impl JournalCheck {
             Ok(entry) => entry,
             Err(error) => {
                 let mut differences = vec![Difference::new("entry", "a journal entry", error.to_string())];
-                // The entry was changed after it was written if its hash is broken.
+                // A broken hash means that the entry was changed after it was written.
                 let error = self.chain.hash_error(record);
                 let error = error.filter(|error| matches!(error, ChainError::Broken { .. }));
                 differences.extend(error.map(hash_difference));
@@ -160,7 +160,7 @@ impl JournalCheck {
         let mut differences = match entry.sequence == expected {
             true if self.chain.is_headless => self.take_up(record, &entry),
             true => self.chain.step(&entry),
-            // Entries are missing or out of order, so stepping this one would prove nothing.
+            // Entries are missing or out of order, so stepping this entry would prove nothing.
             false => vec![Difference::new("sequence", expected, entry.sequence)],
         };
         let alone = self.chain.life.check_alone(&entry);
@@ -183,13 +183,13 @@ impl JournalCheck {
         Ok(entry)
     }
 
-    /// The divergence at the end of a partition, after all its entries.
+    /// Returns the divergence at the end of a partition, after all its entries.
     pub(crate) fn check_end(&self) -> Option<JournalDivergence> {
         let differences = vec![self.chain.life.end()?];
         Some(self.divergence(self.chain.offset, None, differences))
     }
 
-    /// True if entries are not compared, because the state that they were decided on is unknown.
+    /// True if entries are not compared, because the state behind their decisions is unknown.
     pub(crate) fn is_headless(&self) -> bool {
         self.chain.is_headless
     }
@@ -202,7 +202,7 @@ impl JournalCheck {
         }
     }
 
-    /// Gathers the parts of a checkpoint; once it is complete, steps them from its state.
+    /// Collects the parts of a checkpoint. Once it is complete, steps them from its state.
     fn take_up(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let Input::Checkpoint(part) = &entry.input else {
             self.chain.checkpoint.parts.clear();
@@ -222,7 +222,7 @@ impl JournalCheck {
             parts.iter().filter_map(part_of).flat_map(|part| &part.state.0).copied().collect();
         match Scheduler::from_checkpoint(&state) {
             Ok(scheduler) => self.chain.scheduler = scheduler,
-            // A later checkpoint may be of this version, or a start may follow.
+            // A later checkpoint may have this software's version, or a start may follow.
             Err(CheckpointError::Version { .. }) => return Vec::new(),
             Err(error) => return vec![Difference::new("input", "a state", error.to_string())],
         }
@@ -234,7 +234,7 @@ impl JournalCheck {
         }
         self.chain.life.begin_at(record, started);
         self.chain.software = started.map(|started| started.software.clone());
-        // The caller counts the last part.
+        // The caller counts the last part itself.
         let before = &parts[..parts.len() - 1];
         self.identical.entries += before.len() as u64;
         self.identical.decisions += before.iter().map(|part| part.decisions.len() as u64).sum::<u64>();
@@ -295,7 +295,7 @@ impl PartitionChain {
         }
     }
 
-    /// The error in a record's hash; `None` if it is right or unknown.
+    /// Returns the error in a record's hash; `None` if it is right or unknown.
     fn hash_error(&self, record: &Record) -> Option<ChainError> {
         check_chain(self.previous_hash?, &record.value).err()
     }
@@ -331,7 +331,7 @@ impl PartitionChain {
         found
     }
 
-    /// Compares the journal's positions in an entry with those of the earlier entries.
+    /// Compares the positions in an entry with those of the earlier entries.
     fn check_positions(&mut self, positions: &Positions) -> Vec<Difference> {
         if !std::mem::replace(&mut self.knows_positions, true) {
             return Vec::new();
@@ -347,13 +347,13 @@ impl PartitionChain {
             self.checkpoint.expected_state = self.scheduler.checkpoint();
             self.checkpoint.is_at_version = true;
         }
-        // The state's first byte is its version; the first part of a checkpoint may contain nothing of the state.
+        // The state's first byte is its version. The first part of a checkpoint may contain nothing of the state.
         if self.checkpoint.is_at_version
             && let Some(&version) = part.state.0.first()
         {
             self.checkpoint.is_at_version = false;
             if !Scheduler::CHECKPOINT_VERSIONS.contains(&version) {
-                // Only the software that wrote it can write it again.
+                // Only the software that wrote the state can reproduce it.
                 self.checkpoint.expected_state.clear();
             }
         }

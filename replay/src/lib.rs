@@ -1,5 +1,5 @@
-//! Replays of recorded runs: reads a log, steps the same inputs through the production scheduler and the same ticks
-//! through the production stages. The results are compared with what was recorded.
+//! Replays recorded runs. It reads a log, and steps the same inputs through the production scheduler and the same ticks
+//! through the production stages. It compares the results with the recording.
 //!
 //! ```text
 //!  journal ──► chain, sequence ──► Scheduler::step ──► state hash, decisions ──┐
@@ -10,7 +10,7 @@
 //!        └► PartitionIntake, as of a task's decision ─► RiskTask ──► results ───┘
 //! ```
 //!
-//! The crate reads logs and writes none, except exported files (`export`). It has no rules of its own about what is
+//! The crate reads logs, and writes none except exported files (`export`). It has no rules of its own about what is
 //! right: only the production crates do. It needs no Kafka, Redis or GPU, and reads no clock.
 
 mod about;

@@ -1,5 +1,5 @@
 //! Compares a process's entries with its earlier ones, in fields that the scheduler does not read, so that stepping
-//! finds no fault in them.
+//! cannot find faults in them.
 
 mod commits;
 
@@ -17,21 +17,21 @@ use crate::difference::{Difference, differences};
 
 const COMMITTED_OFFSET: &str = "input.PartitionAssigned.committed_offset";
 
-/// Compares the entries of one partition of the journal, in order.
+/// Compares the entries of one journal partition, in order.
 #[derive(Default)]
 pub(crate) struct LifeCheck {
     /// Start of the life; `None` before it is known.
     started: Option<Box<Started>>,
     /// Key of the life's first record.
     key: Option<Vec<u8>>,
-    /// Number of symbol groups of a partition under the life's configuration.
+    /// Number of symbol groups per partition in the life's configuration.
     groups: Option<i32>,
     /// Partitions of this life, with the position up to which each is sealed.
     sealed: BTreeMap<i32, Position>,
-    /// The same positions over all lives so far.
+    /// Positions up to which partitions are sealed, over all lives so far.
     journal: BTreeMap<i32, Position>,
     commits: CommitCheck,
-    /// Number of the newest part of a checkpoint, and expected number of parts.
+    /// Number of the newest part of a checkpoint, and the expected number of parts.
     part: Option<(i32, i32)>,
     /// Number of the next request that becomes a task; `None` if earlier entries were removed.
     task_next: Option<TaskId>,
@@ -40,7 +40,7 @@ pub(crate) struct LifeCheck {
 /// The position up to which a partition is sealed.
 #[derive(Clone, Copy)]
 struct Position {
-    /// Position before the last transaction, which the partition may have been left out of.
+    /// Position before the last transaction, which may have excluded the partition.
     before: i64,
     offset: i64,
 }
@@ -54,7 +54,7 @@ impl LifeCheck {
         }
     }
 
-    /// The differences in the next entry, which is in `record`.
+    /// Returns the differences in the next entry, which is in `record`.
     pub(crate) fn check(&mut self, record: &Record, entry: &JournalEntry) -> Vec<Difference> {
         let mut found = Vec::new();
         if let Input::Started(started) = &entry.input {
@@ -77,8 +77,8 @@ impl LifeCheck {
         found
     }
 
-    /// The difference if an assignment continues elsewhere than where this process had sealed the partition. It counts
-    /// only if no other process has written. It has to be called before [`Self::check`].
+    /// Returns the difference if an assignment does not continue where this process had sealed the partition. It counts
+    /// only if no other process has written. Must be called before [`Self::check`].
     pub(crate) fn check_alone(&self, entry: &JournalEntry) -> Option<Difference> {
         let Input::PartitionAssigned(assigned) = &entry.input else { return None };
         let known = self.journal.get(&assigned.partition)?;
@@ -87,7 +87,7 @@ impl LifeCheck {
         (!is_right).then(|| Difference::new(COMMITTED_OFFSET, known.offset, found))
     }
 
-    /// The difference at the end of the life, before a start or the end of the journal.
+    /// Returns the difference at the end of the life, before a start or the end of the journal.
     pub(crate) fn end(&self) -> Option<Difference> {
         self.commits.end()
     }
@@ -99,7 +99,7 @@ impl LifeCheck {
         self.started = Some(Box::new(started.clone()));
     }
 
-    /// A process writes its name as the key of each record; journals of some tools have no keys.
+    /// Checks the record's key: a process uses its name as the key of each record. Journals of some tools have no keys.
     fn check_key(&self, record: &Record) -> Option<Difference> {
         let started = self.started.as_ref()?;
         let is_right =
@@ -118,8 +118,8 @@ impl LifeCheck {
             found.push(Difference::new("input.PartitionAssigned.groups", expected, groups));
         }
         let position = Position { before: committed_offset, offset: committed_offset };
-        // A partition restored within a life continues where it was sealed, or where it was before if the last
-        // transaction left it out.
+        // A partition that is restored within a life continues where it was sealed, or where it was before if the last
+        // transaction excluded it.
         if let Some(known) = self.sealed.insert(partition, position)
             && ![known.before, known.offset].contains(&goes_on_at(assigned))
         {
@@ -160,7 +160,7 @@ impl LifeCheck {
         found
     }
 
-    /// Tasks are numbered without gaps; a later round keeps its task's number.
+    /// Checks the number of a task: tasks are numbered without gaps, and a later round keeps its task's number.
     fn check_number(&mut self, arrived: &TaskArrived) -> Option<Difference> {
         let expected = self.task_next.filter(|_| arrived.first_unit == 0)?;
         self.task_next = Some(arrived.task.saturating_add(1));
@@ -168,7 +168,7 @@ impl LifeCheck {
         (!is_right).then(|| Difference::new("input.TaskArrived.task", expected, arrived.task))
     }
 
-    /// Only the first part of a checkpoint repeats the start of the process.
+    /// Checks a checkpoint's part: only the first part repeats the start of the process.
     fn check_checkpoint(&mut self, part: &Checkpoint) -> Vec<Difference> {
         let last = self.part.replace((part.part, part.parts));
         if let Some((number, parts)) = last
@@ -189,7 +189,7 @@ impl LifeCheck {
     }
 }
 
-/// End of the transactions before an assignment: the records between it and the committed offset are given up.
+/// Returns the end of the transactions before an assignment. Records between it and the committed offset are given up.
 fn goes_on_at(assigned: &PartitionAssigned) -> i64 {
     assigned.lost_from.unwrap_or(assigned.committed_offset)
 }

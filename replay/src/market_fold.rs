@@ -1,4 +1,4 @@
-//! The market after the ticks before an offset: runs the host side of the stages again, without groups and outputs.
+//! The market after the ticks before an offset. Runs the host side of the stages again, without groups and outputs.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use warptape_stages::{GroupQueue, PartitionIntake, StageConfig, SymbolMarket};
 use crate::OutputOptions;
 use crate::partition_reader::PartitionReader;
 
-/// The markets of all partitions, each as of its own offset. Requests in the order of the journal read every tick once;
-/// a request for an earlier state of a partition starts it anew.
+/// The markets of all partitions, each at its own offset. If requests come in the order of the journal, every tick is
+/// read once. A request for an earlier state of a partition restarts the partition.
 pub(crate) struct MarketFold<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
@@ -42,7 +42,7 @@ impl<'a> MarketFold<'a> {
         Self { log, options, config, ticks, partitions: BTreeMap::new() }
     }
 
-    /// Advances to the state as of these offsets.
+    /// Advances to the state at these offsets.
     pub(crate) fn advance(&mut self, as_of: &[AsOf]) -> Result<(), LogError> {
         for &AsOf { partition, next_offset } in as_of {
             let Some(&ticks) = usize::try_from(partition).ok().and_then(|index| self.ticks.get(index)) else {
@@ -59,8 +59,8 @@ impl<'a> MarketFold<'a> {
         Ok(())
     }
 
-    /// Returns the market of a symbol in the first of these partitions that has it. The caller must have advanced to
-    /// `as_of` before.
+    /// Returns the market of a symbol in the first of these partitions that has it. The caller must first advance to
+    /// `as_of`.
     pub(crate) fn market_of(&self, symbol: &str, as_of: &[AsOf]) -> Option<SymbolMarket> {
         as_of.iter().find_map(|&AsOf { partition, next_offset }| {
             self.partitions.get(&partition)?.intake.market_of(symbol, partition, next_offset)
@@ -92,7 +92,7 @@ impl PartitionFold {
 
     fn accept(&mut self, record: &Record) {
         let (columns, queues) = (&mut self.columns, &mut self.queues);
-        // A rejected record is a dead letter, and not part of the market.
+        // A rejected record becomes a dead letter, and is not part of the market.
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);
         let _ = tick_record(record)
             .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes one trade per record, at prices 1, 2 and so on; the third record is invalid.
+    /// Writes one trade per record, at prices 1, 2 and so on. The third record is invalid.
     fn feed(log: &SqliteLog, records: i64) {
         let mut producer = log.producer("feed").unwrap();
         producer.begin().unwrap();

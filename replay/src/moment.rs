@@ -19,13 +19,13 @@ pub struct Moment {
 pub enum Bound {
     /// Entries at or after this time, ns since the epoch.
     Time(i64),
-    /// This offset of the journal's partition and later ones.
+    /// Entries at or after this offset of the journal's partition.
     Offset(i64),
-    /// Entries with this sequence and later ones.
+    /// Entries with this sequence or a later one.
     Sequence(i64),
 }
 
-/// A window of the journals: from an inclusive bound to an exclusive one.
+/// A window of the journals, from an inclusive bound to an exclusive one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// Beginning of the window; `None` for the journal's beginning.
@@ -35,7 +35,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// True if the window ends at or before its beginning, as far as bounds of the same kind tell.
+    /// True if the window ends at or before its beginning, as far as bounds of the same kind show it.
     pub fn is_backwards(&self) -> bool {
         match (self.from, self.to) {
             (Some(Bound::Time(from)), Some(Bound::Time(to)))
@@ -51,9 +51,9 @@ impl Window {
 pub struct JournalReach {
     /// The partition.
     pub partition: i32,
-    /// Its first entry.
+    /// First entry of the partition.
     pub first: Moment,
-    /// Its last entry.
+    /// Last entry of the partition.
     pub last: Moment,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for JournalReach {
     }
 }
 
-/// UTC with nanoseconds, as ISO 8601; a time outside of the calendar is printed as a number.
+/// Formats UTC with nanoseconds, as ISO 8601; a time outside of the calendar is printed as a number.
 pub fn iso(ns: i64) -> String {
     let micros = utc(ns);
     match micros.strip_suffix('Z') {
@@ -80,7 +80,7 @@ pub fn iso(ns: i64) -> String {
     }
 }
 
-/// UTC with microseconds; a time outside of the calendar is printed as a number.
+/// Formats UTC with microseconds; a time outside of the calendar is printed as a number.
 pub fn utc(ns: i64) -> String {
     let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(ns)) else { return ns.to_string() };
     let (date, time) = (at.date(), at.time());

@@ -17,17 +17,17 @@ pub struct VerifyOptions {
     pub sources: OutputOptions,
     /// True to compare outputs as well.
     pub outputs: bool,
-    /// Topic of the lifecycle records of processes, compared if there are anchors.
+    /// Topic of the lifecycle records of processes, which are compared if there are anchors.
     pub lifecycle: String,
-    /// Keys of which one must have signed each journal; without keys, signatures are not checked.
+    /// Keys, one of which must have signed each journal; without keys, signatures are not checked.
     pub public_keys: Vec<PublicKey>,
-    /// Anchors that were kept elsewhere.
+    /// Anchors that were stored elsewhere.
     pub anchored: Option<Anchored>,
 }
 
 impl VerifyOptions {
-    /// Options for the journal and outputs of a group in the pipeline's topics, with the best instruction set of this
-    /// processor. Outputs are not compared, and ticks name no schemas of a registry.
+    /// Returns options for the journal and the outputs of a group in the pipeline's topics, with the best instruction
+    /// set of this processor. Outputs are not compared, and ticks use no schema registry.
     pub fn new(topics: &Topics, group: &str) -> Self {
         let sources = OutputOptions {
             ticks: topics.ticks.clone(),
@@ -53,7 +53,7 @@ impl VerifyOptions {
         }
     }
 
-    /// All topics that are read.
+    /// Returns all topics that are read.
     pub(crate) fn topics(&self) -> Vec<&str> {
         [&[self.journal.as_str()][..], &self.sources.topics()].concat()
     }
@@ -70,27 +70,27 @@ pub struct OutputOptions {
     pub late: String,
     /// Topic of dead letters.
     pub dead_letter: String,
-    /// Topic of snapshots. They are compared, and outputs start from one if the first ticks were removed. The topic may
-    /// be missing.
+    /// Topic of snapshots. Snapshots are compared; if the first ticks were removed, the comparison of outputs starts
+    /// from one. The topic may be missing.
     pub snapshots: String,
-    /// Topic of risk requests. If it and the topic of results are both missing, there were no requests.
+    /// Topic of risk requests. If this topic and that of results are both missing, there were no requests.
     pub risk_requests: String,
     /// Topic of risk results.
     pub risk_results: String,
-    /// Topic of operators' commands. It and the topic of answers may be missing.
+    /// Topic of operators' commands. This topic and that of answers may be missing.
     pub control: String,
     /// Topic of answers to operators' commands.
     pub control_results: String,
-    /// Consumer group of the run: outputs exist up to its committed offsets.
+    /// Consumer group of the run. Outputs exist up to its committed offsets.
     pub group: String,
-    /// Schemas that ticks in a schema registry's frame were written with.
+    /// Schemas of ticks in a schema registry's frame; `None` if there is no registry.
     pub schemas: Option<Arc<dyn SchemaSource>>,
-    /// Instruction set of the stages; the results are the same with all.
+    /// Instruction set of the stages; the results do not depend on it.
     pub isa: Isa,
 }
 
 impl OutputOptions {
-    /// All topics of ticks and outputs.
+    /// Returns all topics of ticks and outputs.
     pub(crate) fn topics(&self) -> [&str; 9] {
         [
             &self.ticks,

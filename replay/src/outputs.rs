@@ -24,7 +24,7 @@ use crate::{
     TicksDivergence,
 };
 
-/// Compares the outputs of partitions with those that their ticks give. It begins with the first tick or, if the first
+/// Compares the outputs of partitions with those that their ticks yield. It begins with the first tick or, if the first
 /// ticks were removed, with a snapshot.
 pub(crate) struct OutputCheck<'a> {
     pub(crate) log: &'a dyn EventLog,
@@ -35,20 +35,20 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) arrivals: &'a Arrivals,
     /// Counts of identical outputs.
     pub(crate) counts: OutputCounts,
-    /// Trades with an id that their symbol had before.
+    /// Trades whose id occurred before in the same symbol.
     pub(crate) repeated: RepeatedTrades,
-    /// Partitions whose comparison did not start at their beginning, in words, in order.
+    /// Descriptions of the partitions whose comparison did not start at their beginning, in order.
     pub(crate) begins: Vec<String>,
-    /// A partition whose first ticks were removed and that has no snapshot from which its outputs could be compared,
-    /// with its first offset.
+    /// A partition with removed first ticks and without a snapshot from which its outputs could be compared, and its
+    /// first remaining offset; `None` if there is none.
     pub(crate) gone: Option<(i32, i64)>,
     /// The owners of partitions over time.
     pub(crate) ownerships: &'a Ownerships,
-    /// True if the beginning of a journal was removed.
+    /// True if the beginning of a journal partition was removed.
     pub(crate) is_trimmed: bool,
 }
 
-/// A partition under one of its configurations, from its beginning to the end of its last segment.
+/// The rerun of a partition with one of its configurations, up to the end of the configuration's last segment.
 pub(crate) struct SegmentRerun {
     pub(crate) config: ConfigId,
     /// First record of the state.
@@ -60,8 +60,8 @@ pub(crate) struct SegmentRerun {
 }
 
 impl OutputCheck<'_> {
-    /// Compares the outputs of one partition with the journal's account. `progress` gets the number of tick records
-    /// read in each step.
+    /// Compares the outputs of one partition, and its ticks with the journal's account. `progress` gets the number of
+    /// tick records read in each step.
     pub(crate) fn check_partition(
         &mut self,
         partition: i32,
@@ -91,7 +91,7 @@ impl OutputCheck<'_> {
         let wanted = states.as_ref().map(StateCheck::fingerprints).unwrap_or_default();
         let mut reruns = self.reruns(&ticks.source, &segments, read, restored, &wanted)?;
         let mut digests = DigestCheck::new(covered);
-        // Differing outputs do not end the loop before it is known whether the ticks are those that were processed.
+        // Differing outputs do not end the loop before the ticks are known to be those that were processed.
         let mut read_to = i64::MAX;
         let other = loop {
             let records = ticks.next_fetch()?;
@@ -146,7 +146,7 @@ impl OutputCheck<'_> {
         self.counts.dead_letters += outputs.dead_letter.identical();
     }
 
-    /// The first arrival whose rows differ from those of its records.
+    /// Returns the first arrival whose rows differ from those of its records.
     fn check_arrivals(
         &self,
         partition: i32,
@@ -161,7 +161,7 @@ impl OutputCheck<'_> {
         })
     }
 
-    /// The snapshots of a partition at or after an offset; `None` if the log has no such topic.
+    /// Returns the snapshots of a partition at or after an offset; `None` if the log has no such topic.
     fn states(
         &self,
         partition: i32,
@@ -175,7 +175,7 @@ impl OutputCheck<'_> {
         Ok(Some(states))
     }
 
-    /// The first difference in snapshots, after all their places were reached.
+    /// Returns the first difference in snapshots, after the rerun has reached all their places.
     fn finish_states(&mut self, states: StateCheck, committed: i64) -> Option<OutputDivergence> {
         self.counts.snapshots += states.identical();
         let (passed, source) = (states.passed(), states.source.clone());
@@ -191,8 +191,8 @@ impl OutputCheck<'_> {
         divergence
     }
 
-    /// A rerun for each configuration with outputs or snapshots; `wanted` has the fingerprints and last places of the
-    /// snapshots.
+    /// Returns a rerun for each configuration with outputs or snapshots. `wanted` has the fingerprints and last places
+    /// of the snapshots.
     fn reruns(
         &self,
         source: &TopicPartition,
@@ -201,8 +201,8 @@ impl OutputCheck<'_> {
         mut restored: Option<Restored>,
         wanted: &BTreeMap<u64, i64>,
     ) -> Result<Vec<SegmentRerun>, ReplayError> {
-        // A rerun from a snapshot covers nothing before it, and uses only the snapshot's configuration. Segments with
-        // states of removed records are left out.
+        // A rerun from a snapshot covers nothing before the snapshot, and only its configuration. Segments whose states
+        // include removed records are left out.
         let is_there = |segment: &&Segment| match restored.is_some() {
             true => segment.to > read,
             false => segment.fold >= read,
@@ -224,13 +224,13 @@ impl OutputCheck<'_> {
         for &(config, fold, end) in &ends {
             let stages = match self.segments.config(config) {
                 Ok(stages) => stages,
-                // Nothing was processed under this configuration.
+                // No record was processed with this configuration.
                 Err(_) if end == 0 => continue,
                 Err(error) => return Err(error),
             };
             let fingerprint = stages.fingerprint();
             let last_place = wanted.get(&fingerprint).copied();
-            // Snapshots after the next fold belong to that one.
+            // Snapshots after the next fold belong to that fold.
             let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
             let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
             let to = end.max(last_place.unwrap_or(0).min(next_fold));
@@ -246,7 +246,8 @@ impl OutputCheck<'_> {
         Ok(reruns)
     }
 
-    /// The beginning of the comparison of a partition's outputs, with its state; `None` if there is no such state.
+    /// Returns the beginning of the comparison of a partition's outputs, with its state; `None` if there is no such
+    /// state.
     fn begin(
         &mut self,
         partition: i32,
@@ -261,7 +262,7 @@ impl OutputCheck<'_> {
         if first == 0 || next == 0 {
             return Ok(Some(Begin::default()));
         }
-        // The remaining ticks are all still to be processed.
+        // None of the remaining ticks has been processed yet.
         if next <= first {
             if !covered.ranges.is_empty() {
                 self.gone.get_or_insert((partition, first));
@@ -274,7 +275,7 @@ impl OutputCheck<'_> {
         }
         let source = TopicPartition { topic: self.options.snapshots.clone(), partition };
         let restored = match segments.last() {
-            // A state under another configuration would depend on ticks that are gone.
+            // A state with another configuration would depend on removed ticks.
             Some(last) => {
                 let config = self.segments.config(last.config)?;
                 snapshot::earliest(self.log, source, last.from.max(first)..=next, &config, self.options.isa)?
@@ -296,7 +297,7 @@ impl OutputCheck<'_> {
         }))
     }
 
-    /// Notes the offset from which outputs are compared, if that is not the beginning.
+    /// Notes the offset at which the comparison of outputs begins, if it is not the partition's beginning.
     fn note_begin(&mut self, partition: i32, from: i64, is_snapshot: bool, outputs: &Outputs) {
         let OutputOptions { ticks, signals, late, dead_letter, .. } = self.options;
         if from > 0 {
@@ -319,16 +320,16 @@ impl OutputCheck<'_> {
 /// The beginning of the comparison of a partition's outputs.
 #[derive(Default)]
 struct Begin {
-    /// The first tick record that is read.
+    /// The first tick record to read.
     read: i64,
     /// The first tick record whose outputs are compared.
     from: i64,
-    /// The state before the first record that is read; `None` for the empty state.
+    /// The state before the first record to read; `None` for the empty state.
     restored: Option<Restored>,
 }
 
 impl Begin {
-    /// The beginning of the last segments whose states depend only on existing records; `None` if even the last
+    /// Returns the beginning of the last segments whose states depend only on existing records; `None` if even the last
     /// segment's state does not.
     fn with_fold(segments: &[Segment], first: i64) -> Option<Self> {
         let made = segments.iter().rev().take_while(|segment| segment.fold >= first);
@@ -338,7 +339,7 @@ impl Begin {
     }
 }
 
-/// Compares snapshots at or before an offset with the states there; all records up to it were processed.
+/// Compares snapshots at or before an offset with the states there. All records up to the offset must be processed.
 fn compare_states(
     states: &mut StateCheck,
     up_to: i64,
@@ -362,7 +363,7 @@ fn compare_states(
     Ok(())
 }
 
-/// Processes records under each configuration that is in force or still to come; only outputs of the one in force are
+/// Processes records with each configuration that is in force or still to come. Only outputs of the one in force are
 /// compared.
 pub(crate) fn process(
     records: &[Record],
@@ -404,24 +405,24 @@ pub(crate) fn divergence(source: TopicPartition, other: OtherTicks) -> TicksDive
 }
 
 impl Outputs {
-    /// Offsets of the ticks from which each output is compared.
+    /// Returns the tick offsets from which each output is compared.
     fn begins(&self) -> [i64; 3] {
         [&self.signals, &self.late, &self.dead_letter].map(|comparison| comparison.from)
     }
 
-    /// Says that the next outputs are caused by ticks at or after this offset.
+    /// Announces that the next outputs are caused by ticks at or after this offset.
     fn reach(&mut self, offset: i64) {
         for comparison in [&mut self.signals, &mut self.late, &mut self.dead_letter] {
             comparison.reach(offset);
         }
     }
 
-    /// Offsets after the last records that were found identical.
+    /// Returns the offsets after the last records that were found identical.
     pub(crate) fn next_offsets(&self) -> [i64; 3] {
         [&self.signals, &self.late, &self.dead_letter].map(Comparison::next_offset)
     }
 
-    /// Ends the rerun at this offset of the ticks, after which the topics may go on.
+    /// Ends the rerun at this offset of the ticks. The topics may continue after it.
     pub(crate) fn stop_at(&mut self, offset: i64) {
         self.signals.stop_at(offset, cause::of_signal);
         self.late.stop_at(offset, cause::of_late_tick);
@@ -432,8 +433,8 @@ impl Outputs {
         [&self.signals, &self.late, &self.dead_letter].into_iter().any(Comparison::is_decided)
     }
 
-    /// The first difference. A difference that was found comes before surplus records, which the rerun may not have
-    /// reached.
+    /// Returns the first difference. A difference already found comes before surplus records, which the rerun may not
+    /// have reached.
     pub(crate) fn finish(self) -> Result<Option<OutputDivergence>, LogError> {
         let describer = Describer::new();
         let mut comparisons = [self.signals, self.late, self.dead_letter];

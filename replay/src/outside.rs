@@ -1,4 +1,4 @@
-//! Windows without entries of the journals: before their first entries, or after their last ones.
+//! Windows without journal entries: before the first entries, or after the last ones.
 
 use warptape_eventlog::OffsetRange;
 use warptape_schemas::journal::JournalEntry;
@@ -7,13 +7,12 @@ use crate::ReplayError;
 use crate::entries::Entries;
 use crate::moment::{Bound, JournalReach, Moment};
 
-/// Refuses a window if each of these journals that has entries has none before the window's end, or none after its
-/// beginning.
+/// Refuses a window if every non-empty journal has no entry before the window's end, or no entry after its beginning.
 pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), ReplayError> {
     let mut there = Vec::new();
     for (entries, window) in journals {
         let Some((first_offset, _)) = entries.first_from(entries.range.first)? else { continue };
-        // Bounds of two kinds may give a window that ends before it begins.
+        // With two bounds of different kinds, the window may end before it begins.
         let is_forwards = window.first <= window.next;
         if is_forwards && first_offset < window.next && entries.first_from(window.first)?.is_some() {
             return Ok(());
@@ -27,12 +26,12 @@ pub(crate) fn refuse(journals: &[(&Entries<'_>, OffsetRange)]) -> Result<(), Rep
 }
 
 impl Entries<'_> {
-    /// The first and last entry; `None` if there are no entries.
+    /// Returns the first and last entry; `None` if there are no entries.
     pub(crate) fn reach(&self) -> Result<Option<JournalReach>, ReplayError> {
         self.reach_of(self.range)
     }
 
-    /// The first and last entry within a range; `None` if it has no entries.
+    /// Returns the first and last entry within a range; `None` if it has no entries.
     pub(crate) fn reach_of(&self, range: OffsetRange) -> Result<Option<JournalReach>, ReplayError> {
         let Some((_, first)) = self.first_from(range.first)?.filter(|(offset, _)| *offset < range.next)
         else {
@@ -43,7 +42,8 @@ impl Entries<'_> {
         Ok(Some(JournalReach { partition: self.partition(), first: moment(&first), last }))
     }
 
-    /// Refuses a bound after the last entry. The next sequence or offset is allowed: the whole journal lies before it.
+    /// Refuses a bound after the last entry. The next sequence or offset is allowed, because the whole journal is
+    /// before it.
     pub(crate) fn refuse_behind_end(&self, bound: Bound) -> Result<(), ReplayError> {
         // On Kafka the last offsets may be transaction markers instead of entries.
         let has_from = |bound: Bound| -> Result<bool, ReplayError> {

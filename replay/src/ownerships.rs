@@ -1,11 +1,10 @@
-//! The owners of partitions over time, according to the journals: each ownership lasts from an assignment to the next
-//! one.
+//! The owners of partitions over time, according to the journals. Each ownership lasts from one assignment to the next.
 
 use std::collections::BTreeMap;
 
 use warptape_schemas::journal::{Input, JournalEntry};
 
-/// The ownerships of a partition by processes, each with one state, by partition of the source.
+/// The ownerships of partitions by processes, by partition of the source. A new state begins a new ownership.
 #[derive(Debug, Default)]
 pub(crate) struct Ownerships {
     partitions: BTreeMap<i32, Vec<Ownership>>,
@@ -17,7 +16,7 @@ pub(crate) struct Ownerships {
 struct Ownership {
     journal: i32,
     from_ns: i64,
-    /// Times of the seals of the newest transactions that moved the partition's offset, newest first.
+    /// Seal times of the newest transactions that moved the partition's offset, newest first.
     sealed_ns: [i64; 3],
     /// True if the partition was revoked.
     is_over: bool,
@@ -29,7 +28,7 @@ impl Ownerships {
         self.journal += 1;
     }
 
-    /// Forgets all ownerships, if no caller needs them.
+    /// Drops all ownerships, for callers that do not need them.
     pub(crate) fn forget(&mut self) {
         self.partitions.clear();
     }
@@ -48,7 +47,7 @@ impl Ownerships {
             }
             Input::PartitionRevoked(revoked) => {
                 if let Some(ownership) = self.current(revoked.partition) {
-                    // The transaction that was under way may have left the partition out.
+                    // The transaction in progress may have excluded the partition.
                     let [_, second, third] = ownership.sealed_ns;
                     ownership.sealed_ns = [second, third, i64::MIN];
                     ownership.is_over = true;
@@ -66,20 +65,20 @@ impl Ownerships {
         }
     }
 
-    /// The current ownership of the journal being read; `None` if there is none.
+    /// Returns the current ownership of the journal being read; `None` if there is none.
     fn current(&mut self, partition: i32) -> Option<&mut Ownership> {
         let last = self.partitions.get_mut(&partition)?.last_mut()?;
         (last.journal == self.journal && !last.is_over).then_some(last)
     }
 
-    /// True if the writer of something of a partition at a time has sealed a later transaction of it. The first
-    /// transaction sealed at or after that time may be the one that contains it, so a second one is required. False if
-    /// the writer is not certain.
+    /// True if the process that wrote something about a partition at a time has sealed a later transaction of it. The
+    /// first transaction sealed at or after that time may contain it, so a second one is required. False if the writer
+    /// is uncertain.
     pub(crate) fn went_on(&self, partition: i32, at_ns: i64) -> bool {
         let Some(ownerships) = self.partitions.get(&partition) else { return false };
         let mut begun = ownerships.iter().filter(|ownership| ownership.from_ns <= at_ns);
         let Some(owner) = begun.clone().max_by_key(|ownership| ownership.from_ns) else { return false };
-        // The clocks of two machines may disagree on who came first.
+        // The clocks of two machines may disagree about the order.
         let is_alone =
             begun.all(|ownership| ownership.journal == owner.journal || ownership.sealed_ns[0] < at_ns);
         is_alone && owner.sealed_ns[1] >= at_ns
@@ -141,7 +140,7 @@ mod tests {
         seal(&mut ownerships, &[40, 50]);
         check(&ownerships, 30, false);
         check(&ownerships, 40, true);
-        // The part that was under way when the partition was revoked may be missing.
+        // The part in progress when the partition was revoked may be missing.
         add(&mut ownerships, 51, Input::PartitionRevoked(PartitionRevoked { partition: PARTITION }));
         check(&ownerships, 40, false);
         check(&ownerships, 39, false);

@@ -1,4 +1,4 @@
-//! Reads one partition up to a fixed end, in bounded pieces.
+//! Reads one partition up to a fixed end, in pieces of limited size.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use warptape_schemas::{DecodeError, decode_journal_entry};
 
 use crate::ReplayError;
 
-/// Most records of one fetch.
+/// Greatest number of records in one fetch.
 const FETCH_RECORDS_MAX: usize = 256;
-/// Most bytes of one fetch, approximately.
+/// Approximate greatest number of bytes in one fetch.
 const FETCH_BYTES_MAX: usize = 2 << 20;
 /// Wait between two checks for the end.
 const FETCH_WAIT_MAX: Duration = Duration::from_millis(100);
 
-/// Records of a partition in order.
+/// Reads the records of a partition in order.
 pub struct PartitionReader {
     pub(crate) source: TopicPartition,
     /// URL of the log.
@@ -34,7 +34,7 @@ impl PartitionReader {
         Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
     }
 
-    /// Reads on to another end, which is not before the present one.
+    /// Extends the reader to another end, which must not be before the current one.
     pub fn extend(&mut self, end: i64) {
         self.end = end.max(self.end);
     }
@@ -45,7 +45,7 @@ impl PartitionReader {
         self.consumer.seek(&self.source, offset)
     }
 
-    /// The next record; `None` at the end.
+    /// Returns the next record; `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<Record>, LogError> {
         if self.fetched.is_empty() {
@@ -54,7 +54,7 @@ impl PartitionReader {
         Ok(self.fetched.pop_front())
     }
 
-    /// Decodes the journal entry in a record that this reader gave; `None` if the record is no entry.
+    /// Decodes the journal entry in a record of this reader; `None` if the record is not an entry.
     ///
     /// # Errors
     /// If this software cannot read the entry's version.
@@ -72,7 +72,7 @@ impl PartitionReader {
         }
     }
 
-    /// The next entry of a journal with its offset; records that are no entries are skipped.
+    /// Returns the next entry of a journal with its offset. Skips records that are not entries.
     ///
     /// # Errors
     /// If the log cannot be read, or this software cannot read the entry's version.
@@ -85,12 +85,12 @@ impl PartitionReader {
         Ok(None)
     }
 
-    /// True if the fetched record that comes next has this offset; the log is not read.
+    /// True if the next fetched record has this offset. Does not read the log.
     pub(crate) fn is_next(&self, offset: i64) -> bool {
         self.fetched.front().is_some_and(|record| record.offset == offset)
     }
 
-    /// The next record, without taking it.
+    /// Returns the next record without consuming it.
     pub fn peek(&mut self) -> Result<Option<&Record>, LogError> {
         if self.fetched.is_empty() {
             self.fetched = self.fetch()?.into();
@@ -98,7 +98,7 @@ impl PartitionReader {
         Ok(self.fetched.front())
     }
 
-    /// The next record, if it is before an offset.
+    /// Returns the next record if it is before an offset.
     pub(crate) fn next_before(&mut self, offset: i64) -> Result<Option<Record>, LogError> {
         if self.fetched.is_empty() {
             self.fetched = self.fetch()?.into();
@@ -106,13 +106,13 @@ impl PartitionReader {
         Ok(self.fetched.pop_front_if(|record| record.offset < offset))
     }
 
-    /// The next records; empty at the end.
+    /// Returns the next records; empty at the end.
     pub(crate) fn next_fetch(&mut self) -> Result<Vec<Record>, LogError> {
         if self.fetched.is_empty() { self.fetch() } else { Ok(std::mem::take(&mut self.fetched).into()) }
     }
 
     fn fetch(&mut self) -> Result<Vec<Record>, LogError> {
-        // The last offsets may have no records.
+        // There may be no records at the last offsets.
         while self.consumer.position(&self.source)? < self.end {
             let fetched = self.consumer.poll(FETCH_WAIT_MAX, FETCH_RECORDS_MAX, FETCH_BYTES_MAX)?;
             if let Fetched::Records { mut records, .. } = fetched {
@@ -124,15 +124,15 @@ impl PartitionReader {
     }
 }
 
-/// Random access to records of a partition by offset: fast if the offsets are nearly in order.
+/// Random access to records of a partition by offset, which is fast if the offsets are nearly in order.
 pub(crate) struct RecordWindow {
     reader: PartitionReader,
-    /// The records of the last fetch.
+    /// Records of the last fetch.
     records: Vec<Record>,
 }
 
 impl RecordWindow {
-    /// A window on the records of `range`.
+    /// Returns a window on the records of `range`.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -141,7 +141,7 @@ impl RecordWindow {
         Ok(Self { reader: PartitionReader::open(log, source, range)?, records: Vec::new() })
     }
 
-    /// The record at an offset, which was read before.
+    /// Returns the record at an offset; it must have been read before.
     pub(crate) fn at(&mut self, offset: i64) -> Result<&Record, ReplayError> {
         let ends = self.records.first().zip(self.records.last());
         if ends.is_none_or(|(first, last)| offset < first.offset || last.offset < offset) {

@@ -1,4 +1,4 @@
-//! Reads a partition of the journal ahead of its comparison, on a thread that also checks the hashes of its entries.
+//! Reads a journal partition ahead of its comparison, on a thread that also checks the hashes of its entries.
 //!
 //! ```text
 //!  thread:  log ──► fetch ──► hash ──┐        ┌──► freed
@@ -6,8 +6,8 @@
 //!  caller:                           └──► decode, step, compare
 //! ```
 //!
-//! The thread compares an entry's hash with the one recorded in the previous entry, so it needs no result of the
-//! caller. Records go back to the thread, because memory is freed fastest on the thread that allocated it.
+//! The thread compares an entry's hash with the hash recorded in the previous entry, so it needs no result from the
+//! caller. The caller returns used records, because memory is freed fastest on the thread that allocated it.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -18,19 +18,19 @@ use warptape_schemas::{GENESIS_HASH, check_chain, recorded_hash};
 
 use crate::partition_reader::PartitionReader;
 
-/// Most fetches by which the thread is ahead.
+/// Greatest number of fetches by which the thread may be ahead.
 const FETCHES_AHEAD: usize = 4;
 
 /// Consecutive records of a journal.
 pub(crate) struct Fetch {
     pub(crate) records: Vec<Record>,
-    /// Number of leading records whose hash is checked and follows from the previous record. The caller checks the
+    /// Number of leading records whose hashes were checked and follow from the previous records. The caller checks the
     /// others.
     pub(crate) chained: usize,
 }
 
-/// Passes all records of a partition of the journal to `take`, fetch by fetch, until `take` breaks. It returns once the
-/// thread has finished its current read.
+/// Passes all records of a journal partition to `take`, fetch by fetch, until `take` breaks. Returns after the thread
+/// has finished its current read.
 pub(crate) fn for_each_fetch<B>(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -53,7 +53,7 @@ pub(crate) fn for_each_fetch<B>(
     })
 }
 
-/// Reads until the end, an error, or until the caller wants no more.
+/// Reads until the end, an error, or until the caller stops.
 fn read(
     log: &dyn EventLog,
     source: TopicPartition,

@@ -1,4 +1,4 @@
-//! The recorded entries of one process, for callers that give its inputs to a scheduler again.
+//! Reads the recorded entries of one process, for callers that step its inputs through a scheduler again.
 
 use warptape_eventlog::{EventLog, OffsetRange};
 use warptape_scheduler::Scheduler;
@@ -11,21 +11,21 @@ use crate::{Phase, ReplayError, ReplayProgress, outside};
 /// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 1_024;
 
-/// A part of the recording, in order.
+/// A part of the recording, passed on in order.
 #[derive(Debug)]
 pub enum Recorded {
-    /// The checkpoint before the first entry: the start of the process before it, and the state.
+    /// The checkpoint before the first entry: the start of its process, and the state.
     Checkpoint(Box<(Started, Scheduler)>),
-    /// The next entry, and true if it belongs to the window, false if it only leads to it.
+    /// The next entry; true if it belongs to the window, false if it only leads up to it.
     Entry(Box<JournalEntry>, bool),
 }
 
-/// Reads the entries of a window of one process's journal. It begins at the last start or checkpoint before the window,
+/// Reads the entries in a window of one process's journal. It begins at the last start or checkpoint before the window,
 /// or at the first remaining entry if the window has no beginning.
 ///
 /// # Errors
-/// If the log cannot be read; if it has no journal of this process, or no entries in the window or to begin at. If
-/// `each` fails.
+/// If the log cannot be read, or has no journal of this process. Also if the window has no entries, nothing precedes it
+/// to begin at (a start or checkpoint), or `each` fails.
 pub fn read_recorded<E: From<ReplayError>>(
     log: &dyn EventLog,
     (journal, partition): (&str, i32),

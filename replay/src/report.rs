@@ -9,11 +9,11 @@ use crate::Divergence;
 /// The compared parts, and the first difference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Journal entries that were replayed and found identical.
+    /// Number of journal entries that were replayed and found identical.
     pub entries: u64,
-    /// Decisions in them.
+    /// Number of decisions in these entries.
     pub decisions: u64,
-    /// Process lives in them.
+    /// Number of process lives in these entries.
     pub processes: u64,
     /// Counts of compared outputs; `None` if outputs were not requested, or the journal differs.
     pub outputs: Option<OutputCounts>,
@@ -23,33 +23,33 @@ pub struct Report {
     pub divergence: Option<Divergence>,
 }
 
-/// Counts of outputs that were rerun and found identical.
+/// Counts of outputs that were recomputed and found identical.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OutputCounts {
-    /// Tick records read.
+    /// Number of tick records read.
     pub tick_records: u64,
-    /// Ticks in them, late ones included.
+    /// Number of ticks in these records, including late ones.
     pub ticks: u64,
-    /// Signals.
+    /// Number of signals.
     pub signals: u64,
-    /// Late ticks.
+    /// Number of late ticks.
     pub late: u64,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead_letters: u64,
-    /// Trades with an id that their symbol had before, late ones included.
+    /// Number of trades whose id occurred before in the same symbol, including late ones.
     pub repeated_trades: u64,
-    /// Trades whose id is too far below the greatest of their symbol to tell whether it is repeated.
+    /// Number of trades whose id is too far below the symbol's greatest id to tell whether it is repeated.
     pub untold_trades: u64,
-    /// Risk results.
+    /// Number of risk results.
     pub risk_results: u64,
-    /// Records of snapshots.
+    /// Number of snapshot records.
     pub snapshots: u64,
-    /// Answers to operators' commands.
+    /// Number of answers to operators' commands.
     pub control_results: u64,
 }
 
 impl Report {
-    /// True if everything that was compared is the same.
+    /// True if everything that was compared is identical.
     pub fn is_identical(&self) -> bool {
         self.divergence.is_none()
     }
@@ -88,7 +88,7 @@ pub enum Phase {
 pub struct ReplayProgress {
     /// The part that is being compared.
     pub phase: Phase,
-    /// Records done.
+    /// Number of records done.
     pub done: u64,
     /// Total number of records.
     pub total: u64,

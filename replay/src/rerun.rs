@@ -1,4 +1,4 @@
-//! Runs the stages over a partition's ticks again: one after the other on this thread, without scheduler or lanes.
+//! Runs the stages over a partition's ticks again, one after the other on this thread, without scheduler or lanes.
 
 use std::collections::VecDeque;
 
@@ -18,9 +18,9 @@ use crate::arrivals::weight;
 use crate::comparison::Comparison;
 use crate::tally::{Counted, Tally};
 
-/// Least number of waiting rows before the stages run, unless the records end: few runs of many rows are fastest.
+/// Least number of waiting rows before the stages run, except at the end: few runs of many rows are fastest.
 const WAITING_ROWS_DUE: usize = 16 * 1024;
-/// Most rows of one run of a group.
+/// Greatest number of rows in one run of a group.
 const BATCH_ROWS_MAX: usize = 64 * 1024;
 
 /// The outputs of a partition being compared.
@@ -32,7 +32,7 @@ pub(crate) struct Outputs {
     pub(crate) tally: Tally,
 }
 
-/// Stage state of one partition, from the beginning of its log or from a snapshot on.
+/// Stage state of one partition, starting at the beginning of its log or at a snapshot.
 pub(crate) struct Rerun {
     source: TopicPartition,
     intake: PartitionIntake,
@@ -50,7 +50,7 @@ pub(crate) struct Rerun {
     sum: u64,
     /// Number of ticks in the segments whose outputs were compared.
     pub(crate) ticks: u64,
-    /// Trades among them with an id that their symbol had before.
+    /// Trades among these ticks whose id occurred before in the same symbol.
     pub(crate) repeated: RepeatedTrades,
 }
 
@@ -76,7 +76,7 @@ impl Rerun {
         }
     }
 
-    /// Continues from a state that was taken under the configuration.
+    /// Continues from a state that was taken with the configuration.
     pub(crate) fn from_snapshot(
         source: TopicPartition,
         config: &StageConfig,
@@ -92,13 +92,13 @@ impl Rerun {
         Self { bounds: bounds.into(), ..self }
     }
 
-    /// The row sums of all records before the requested offsets, once all records before `to` are processed.
+    /// Returns the row sums of all records before the requested offsets, once all records before `to` are processed.
     pub(crate) fn sums(&mut self, to: i64) -> &[(i64, u64)] {
         self.note_sums(to);
         &self.sums
     }
 
-    /// Number of groups of the partition.
+    /// Returns the number of groups of the partition.
     pub(crate) fn groups(&self) -> usize {
         self.queues.len()
     }
@@ -109,15 +109,15 @@ impl Rerun {
         }
     }
 
-    /// The weight of all waiting rows.
+    /// Returns the weight of all waiting rows.
     fn weight(&self) -> u64 {
         let groups = (0..).zip(&self.queues);
         let weights = groups.map(|(group, queue)| weight(group).wrapping_mul(queue.rows.len() as u64));
         weights.fold(0, u64::wrapping_add)
     }
 
-    /// The state before the record at an offset, which must be the next one, as an engine with these evicted symbols
-    /// takes it. No rows may be waiting.
+    /// Returns the state before the record at an offset, which must be the next one. It is the state that an engine
+    /// with these evicted symbols would store. No rows may be waiting.
     pub(crate) fn state(&self, offset: i64, evicted: &Evicted) -> Vec<Snapshot> {
         let mut intake = Vec::new();
         self.intake.write_with(evicted, &mut intake);
@@ -165,7 +165,7 @@ impl Rerun {
                 self.merge.push(output.signals);
             }
         }
-        // Every row was processed, so every record is complete.
+        // All rows are processed, so all records are complete.
         let Some(outputs) = outputs else {
             self.merge.take_before(i64::MAX);
             return Ok(());
@@ -179,7 +179,7 @@ impl Rerun {
         Ok(())
     }
 
-    /// Decodes a record and deals its rows to the groups; late and rejected ticks become outputs at once.
+    /// Decodes a record and deals its rows to the groups. Late and rejected ticks become outputs at once.
     fn accept(&mut self, record: &Record, outputs: Option<&mut Outputs>) -> Result<(), LogError> {
         let (columns, queues, late) = (&mut self.columns, &mut self.queues, &mut self.late);
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);

@@ -1,5 +1,5 @@
-//! Compares risk results with their requests: each is computed again on this thread, on the market that the journal
-//! names.
+//! Compares risk results with their requests. Each result is computed again on this thread, with the market that the
+//! journal names.
 //!
 //! ```text
 //!   results ──► which request each is of: one for each, and none without
@@ -10,10 +10,10 @@
 //! ```
 //!
 //!
-//! A request that needs the market but was refused without a decision waits for the market as well. Its result names
-//! the market on which it was judged.
+//! A request that needs the market but was refused without a decision waits for the market, too. Its result names the
+//! market with which it was judged.
 //!
-//! Times, devices and the process are taken as found; everything else is a function of the log.
+//! Times, devices and the process are not checked; everything else is a function of the log.
 
 mod admitted;
 mod answers;
@@ -58,7 +58,7 @@ pub(crate) struct RiskCheck<'a> {
     cuts: &'a [RiskCut],
     admissions: Admissions,
     describer: Describer,
-    /// Results found identical.
+    /// Number of results found identical.
     pub(crate) identical: u64,
 }
 
@@ -71,7 +71,7 @@ struct Waiting {
     request: i64,
     /// Offset of the result.
     result: i64,
-    /// The error of a cancelled request.
+    /// Error of a cancelled request; `None` if the request was not cancelled.
     cancelled: Option<RiskError>,
     /// The market that the request saw, and the stage configuration.
     met: Box<[AsOf]>,
@@ -81,7 +81,7 @@ struct Waiting {
 /// A request from the log.
 struct Asked {
     request: Result<RiskRequest, DecodeError>,
-    /// Size of its record, bytes.
+    /// Size of the request's record, in bytes.
     bytes: usize,
 }
 
@@ -91,13 +91,13 @@ struct Found<'a> {
     result: RiskResult,
 }
 
-/// The requirement on a result.
+/// The requirement that a result must meet.
 enum Verdict<'a> {
     /// The result must be exactly this one.
     Is(Box<RiskResult>),
-    /// The result must be the one that the request gives under this decision.
+    /// The result must be the one that the request yields with this decision.
     Of(&'a Admission),
-    /// The result must be the refusal that the request gets on the market named in the result, under a stage
+    /// The result must be the refusal that the request gets with the market named in the result and with a stage
     /// configuration.
     Judged(ConfigId),
     /// The result is wrong, because it names a decision that does not belong to the request.
@@ -222,7 +222,7 @@ impl<'a> RiskCheck<'a> {
         Ok(divergence.or(misstated.map(Divergence::Sealed)))
     }
 
-    /// The first decision whose copy of its request differs from the request.
+    /// Returns the first decision whose copy of its request differs from the request.
     fn check_admissions(
         &self,
         partition: i32,
@@ -236,7 +236,7 @@ impl<'a> RiskCheck<'a> {
         })
     }
 
-    /// Compares the results that wait for the market, in an order in which the market reaches their states.
+    /// Compares the results that wait for the market, in the order in which the market reaches their states.
     fn check_waiting(
         &mut self,
         mut waiting: Vec<Waiting>,
@@ -267,7 +267,7 @@ impl<'a> RiskCheck<'a> {
                 Verdict::Is(_) | Verdict::Not(_) => None,
             };
             if let Some((config, as_of)) = met {
-                // Under another configuration the market is another fold of the ticks.
+                // With another configuration, the market is another fold of the ticks.
                 let (_, market) = match market.take_if(|(known, _)| *known == config) {
                     Some(same) => market.insert(same),
                     None => market.insert((config, self.market(config)?)),
@@ -285,19 +285,19 @@ impl<'a> RiskCheck<'a> {
         Ok(None)
     }
 
-    /// The market at the beginning of the log, under a stage configuration.
+    /// Returns the market at the beginning of the log, with a stage configuration.
     fn market(&self, config: ConfigId) -> Result<MarketFold<'a>, ReplayError> {
         let ticks = self.cuts.iter().map(|cut| cut.ticks).collect();
         Ok(MarketFold::new(self.log, self.options, self.segments.config(config)?, ticks))
     }
 
-    /// The topics of requests and results of a partition.
+    /// Returns the partition's places in the topics of requests and results.
     fn sources(&self, partition: i32) -> (TopicPartition, TopicPartition) {
         let source = |topic: &String| TopicPartition { topic: topic.clone(), partition };
         (source(&self.options.risk_requests), source(&self.options.risk_results))
     }
 
-    /// The requirement on the result of a request.
+    /// Returns what the result of a request must be.
     fn verdict(
         &self,
         partition: i32,
@@ -356,7 +356,7 @@ impl<'a> RiskCheck<'a> {
 }
 
 impl RiskCheck<'_> {
-    /// The difference between a result and its requirement; `None` if it meets it.
+    /// Returns the difference between a result and its requirement; `None` if there is none.
     fn compare(
         &self,
         source: &TopicPartition,
@@ -370,7 +370,7 @@ impl RiskCheck<'_> {
         let request = &asked.request;
         let problem = match verdict {
             Verdict::Not(differences) => OutputProblem::Changed { differences },
-            // Refusals are short.
+            // Refusals are short, so no size limit applies.
             Verdict::Is(expected) => self.difference(*expected, i64::MAX, record)?,
             Verdict::Judged(_) => {
                 let request = request.as_ref().expect("what cannot be read is judged on no market");
@@ -403,7 +403,7 @@ impl RiskCheck<'_> {
         }))
     }
 
-    /// The divergence of a task that differs from its request.
+    /// Returns the divergence of a task that differs from its request.
     fn misstated(&self, admission: &Admission, differences: Vec<Difference>) -> Divergence {
         let (partition, offset) = admission.place;
         let arrived = TaskArrived { as_of: admission.as_of.to_vec(), ..(*admission.arrived).clone() };
@@ -447,7 +447,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The differences between the decision that a result names and the last decision on its request.
+/// Returns the differences between the decision that a result names and the last decision on its request.
 fn other_decision(admission: Option<&Admission>, found: &RiskResult) -> Vec<Difference> {
     let sequence = found.decision_sequence;
     let Some(admission) = admission else {

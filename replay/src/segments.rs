@@ -1,8 +1,8 @@
-//! The segments of a log: the parts of each partition that were processed under one stage configuration.
+//! The segments of a log: the parts of each partition that were processed with the same stage configuration.
 //!
-//! A process that gets a partition continues at the group's offset, with the state that its own configuration gives the
-//! partition from its beginning. So a segment begins at the offset of an assignment, and is rerun with the fold of all
-//! earlier ticks. A segment without commits does not count.
+//! A process that gets a partition continues at the group's offset, with the state that its own configuration yields
+//! from the partition's beginning. So a segment begins at the offset of an assignment, and its rerun folds all earlier
+//! ticks first. A segment without commits does not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ pub(crate) struct Segments {
     config: ConfigId,
     /// Time of the newest entry read in the current journal.
     at_ns: i64,
-    /// Partitions whose beginning in the process life being read is known.
+    /// Partitions whose beginning in the current process life is known.
     begun: BTreeSet<i32>,
 }
 
@@ -40,22 +40,22 @@ struct Begin {
     fold: Fold,
 }
 
-/// The records that the state of an assigned partition depends on.
+/// The records on which the state of an assigned partition depends.
 #[derive(Clone, Copy)]
 enum Fold {
     /// All records from this one on.
     From(i64),
-    /// A snapshot, with the records that it depends on.
+    /// The records on which a snapshot depends.
     Snapshot,
 }
 
-/// Offsets `from..to` of a partition.
+/// The offsets `from..to` of a partition, processed with one configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) config: ConfigId,
-    /// First record of the state: earlier ones were removed when it began.
+    /// First record that the state includes: earlier ones had been removed when it began.
     pub(crate) fold: i64,
 }
 
@@ -97,14 +97,14 @@ impl Segments {
         }
     }
 
-    /// Notes that the process life being read has a partition from this offset on.
+    /// Notes that the current process life has a partition from this offset on.
     fn begin_with(&mut self, partition: i32, offset: i64, fold: Fold) {
         let (at_ns, config) = (self.at_ns, self.config);
         self.begins.entry(partition).or_default().push(Begin { at_ns, offset, config, fold });
         self.begun.insert(partition);
     }
 
-    /// Sets the configuration of the process life being read.
+    /// Sets the configuration of the current process life.
     fn learn(&mut self, sequence: i64, config: &str) {
         let known = self.configs.iter().position(|(_, known)| is_same(known, config));
         self.config = known.unwrap_or_else(|| {
@@ -113,7 +113,7 @@ impl Segments {
         });
     }
 
-    /// Forgets the assignments, for callers that keep the ones that they need.
+    /// Drops the assignments, for callers that keep the ones they need.
     pub(crate) fn forget(&mut self) {
         self.begins.clear();
     }
@@ -133,17 +133,17 @@ impl Segments {
         0..self.configs.len()
     }
 
-    /// The configuration of the process life being read.
+    /// Returns the configuration of the process life being read.
     pub(crate) fn current(&self) -> ConfigId {
         self.config
     }
 
-    /// The segments of a partition, whose offsets before `end` are committed.
+    /// Returns the segments of a partition. Offsets before `end` are committed.
     pub(crate) fn of(&self, partition: i32, end: i64) -> Vec<Segment> {
         let mut begins = self.begins.get(&partition).cloned().unwrap_or_default();
         begins.sort_by_key(|begin| begin.at_ns);
         let mut segments: Vec<Segment> = Vec::new();
-        // A snapshot belongs to the last fold under its configuration.
+        // A snapshot belongs to the last fold with its configuration.
         let mut folds: BTreeMap<ConfigId, i64> = BTreeMap::new();
         for Begin { offset, config, fold, .. } in begins {
             let fold = match fold {
@@ -154,7 +154,7 @@ impl Segments {
             // A segment at or after the new beginning was never committed.
             while segments.pop_if(|last| last.from >= offset).is_some() {}
             if segments.last().is_none_or(|last| (last.config, last.fold) != (config, fold)) {
-                // The partition may have begun under older entries, which were removed.
+                // The partition may have been assigned by older entries, which were removed.
                 let from = if segments.is_empty() { 0 } else { offset };
                 segments.push(Segment { from, to: end, config, fold });
             }
@@ -172,15 +172,15 @@ impl Segments {
     /// Returns a stage configuration of the log.
     ///
     /// # Panics
-    /// The journal has no such configuration, for example because it has no entries.
+    /// If the journal has no such configuration, for example because it has no entries.
     pub(crate) fn config(&self, config: ConfigId) -> Result<StageConfig, ReplayError> {
-        // The scheduler refuses every other input before the first start.
+        // The scheduler refuses all other inputs before the first start.
         let (sequence, text) =
             self.configs.get(config).expect("an identical journal begins with a process start");
         parse(*sequence, text)
     }
 
-    /// Returns the differences between two configurations, in words.
+    /// Describes the differences between two configurations.
     pub(crate) fn change(&self, from: ConfigId, to: ConfigId) -> String {
         let changes = stage_config_changes(&self.configs[from].1, &self.configs[to].1);
         let told = changes.iter().map(|change| {
@@ -191,7 +191,7 @@ impl Segments {
     }
 }
 
-/// A field of a stage configuration that has changed.
+/// A changed field of a stage configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageConfigChange {
     /// Path of the field.
@@ -202,7 +202,7 @@ pub struct StageConfigChange {
     pub after: String,
 }
 
-/// The differences between two stage configurations, both in the form recorded in the journal.
+/// Returns the differences between two stage configurations, both in the form of the journal.
 pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
     let as_value = |text: &str| serde_json::from_str(text).unwrap_or(Value::String(text.to_owned()));
     let one = |Difference { field, expected, found }: Difference| StageConfigChange {
@@ -213,8 +213,8 @@ pub fn stage_config_changes(from: &str, to: &str) -> Vec<StageConfigChange> {
     changes("", Some(&as_value(from)), Some(&as_value(to))).into_iter().map(one).collect()
 }
 
-/// Compares fields. Some are new in a version or are not written at their default; such a field is listed on its own,
-/// with its nested fields.
+/// Compares fields. A version may add fields, or omit fields at their default. Such a field is listed by itself, with
+/// its nested fields.
 fn changes(field: &str, before: Option<&Value>, after: Option<&Value>) -> Vec<Difference> {
     match (before, after) {
         (Some(Value::Object(before)), Some(Value::Object(after))) => {
@@ -242,7 +242,7 @@ pub(crate) fn parse(sequence: i64, text: &str) -> Result<StageConfig, ReplayErro
     }
 }
 
-/// True if two texts mean the same configuration: a later version may write it in another form.
+/// True if two texts mean the same configuration, which a later version may write in another form.
 pub(crate) fn is_same(first: &str, other: &str) -> bool {
     first == other
         || matches!((StageConfig::from_json(first), StageConfig::from_json(other)), (Ok(a), Ok(b)) if a == b)
@@ -266,7 +266,7 @@ mod tests {
         check(&[], 7, &[(0, 7, 0)]);
         check(&[(1, 0, 0), (2, 5, 0)], 9, &[(0, 9, 0)]);
         check(&[(1, 0, 0), (2, 5, 1), (3, 8, 0)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
-        // The order is that of the times, not of the journals.
+        // The order is by time, not by journal.
         check(&[(1, 0, 0), (3, 8, 0), (2, 5, 1)], 9, &[(0, 5, 0), (5, 8, 1), (8, 9, 0)]);
     }
 
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_was_never_committed_is_forgotten() {
-        // A lane was lost, and its partition restored to a commit that was lost with the process.
+        // A lane was lost. Its partition was restored to a commit that was then lost with the process.
         check(&[(1, 0, 0), (2, 8, 0), (3, 5, 1)], 9, &[(0, 5, 0), (5, 9, 1)]);
         // The earlier entries were removed.
         check(&[(2, 4, 1), (3, 6, 0)], 9, &[(0, 6, 1), (6, 9, 0)]);

@@ -1,7 +1,7 @@
-//! Snapshots of a partition, as places from which a rerun may begin.
+//! Snapshots of a partition, from which a rerun may begin.
 //!
-//! The topic is compacted, but it is unknown how soon: it may hold every snapshot ever taken. So it is read once for
-//! the places of the states, and then state by state until one can be restored. One state is in memory at a time, and
+//! The topic is compacted, but at unknown times: it may contain every snapshot ever taken. So it is first read once for
+//! the places of the states, and then state by state until one can be restored. Memory holds one state at a time, and
 //! up to [`STATES_MAX`] places.
 
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use warptape_stages::{Evicted, Isa, StageConfig};
 
 use crate::partition_reader::PartitionReader;
 
-/// Most states searched: one every ten seconds for a week.
+/// Greatest number of states searched: one every ten seconds for a week.
 const STATES_MAX: usize = 1 << 16;
 
-/// The choice among the matching states.
+/// The matching state that is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Earliest,
     Newest,
 }
 
-/// The earliest complete state within a range of offsets that was taken under a configuration.
+/// Returns the earliest complete state within a range of offsets that was taken with a configuration.
 pub(crate) fn earliest(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -35,8 +35,8 @@ pub(crate) fn earliest(
     find(log, &source, within, Wanted::Earliest, config, isa)
 }
 
-/// The newest complete state at or before an offset that was taken under a configuration; the empty state if there is
-/// none.
+/// Returns the newest complete state at or before an offset that was taken with a configuration; the empty state if
+/// there is none.
 pub(crate) fn newest_before(
     log: &dyn EventLog,
     source: TopicPartition,
@@ -77,16 +77,16 @@ fn find(
     Ok(None)
 }
 
-/// The places of the parts of states.
+/// The places of states' parts in the topic.
 #[derive(Default)]
 struct Places {
-    /// Range of the topic with a state's parts, by the state's offset.
+    /// Range of the topic that contains a state's parts, by the state's offset.
     states: BTreeMap<i64, OffsetRange>,
-    /// Topic offsets of the parts of each page, by the offset of its snapshot and its group number.
+    /// Topic offsets of each page's parts, by the offset of its snapshot and its group number.
     pages: BTreeMap<(i64, i32), Vec<i64>>,
 }
 
-/// The places of the parts of each state whose offset is within a range, and of all pages.
+/// Returns the places of the parts of all pages, and of each state whose offset is within a range.
 fn places(
     reader: &mut PartitionReader,
     within: &RangeInclusive<i64>,
@@ -121,7 +121,7 @@ fn places(
     Ok(Places { states, pages })
 }
 
-/// Adds those existing pages that a state needs.
+/// Adds the existing pages that a state needs.
 fn add_pages(
     reader: &mut PartitionReader,
     pages: &BTreeMap<(i64, i32), Vec<i64>>,
@@ -129,7 +129,7 @@ fn add_pages(
 ) -> Result<(), LogError> {
     let of_intake = parts.iter().filter(|(_, part)| part.group == Snapshot::INTAKE);
     let intake: Vec<u8> = of_intake.flat_map(|(_, part)| part.state.iter().copied()).collect();
-    // A damaged state fails when it is restored.
+    // A damaged state fails later, when it is restored.
     let evicted = Evicted::of_intake(&intake).unwrap_or_default();
     for (&number, page) in evicted.pages() {
         let records = pages.get(&(page.offset, Snapshot::PAGES.saturating_add(number)));
@@ -143,7 +143,7 @@ fn add_pages(
     Ok(())
 }
 
-/// The parts of a state among some records, in order. If a part exists more than once, the last one counts.
+/// Returns the parts of a state among some records, in order. If a part exists several times, the last one counts.
 fn parts(
     reader: &mut PartitionReader,
     offset: i64,

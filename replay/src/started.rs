@@ -1,4 +1,4 @@
-//! The start of a process, which explains its entries.
+//! Finds the start of a process, which explains its entries.
 
 use warptape_eventlog::EventLog;
 use warptape_schemas::journal::Started;
@@ -6,8 +6,8 @@ use warptape_schemas::journal::Started;
 use crate::ReplayError;
 use crate::entries::Entries;
 
-/// Returns the start of the process that wrote the newest entry of a journal's partition; `None` if neither its start
-/// nor a checkpoint is left.
+/// Returns the start of the process that wrote the newest entry of a journal partition; `None` if neither its start nor
+/// a checkpoint remains.
 ///
 /// # Errors
 /// If the log cannot be read.

@@ -7,9 +7,9 @@
 //!      └──► each snapshot is there from its first record to its last, in order
 //! ```
 //!
-//! Records may be missing for two reasons. The topic is compacted: a record may go once there is a newer one with its
-//! key and all older such records are gone. And a snapshot written in several transactions ends early if its process
-//! does.
+//! Records may be missing for two reasons. First, the topic is compacted. A record may be removed once there is a newer
+//! one with its key and all older such records are removed. Second, a snapshot written in several transactions ends
+//! early if its process does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,21 +31,21 @@ pub(crate) struct StateCheck {
     pub(crate) source: TopicPartition,
     window: RecordWindow,
     range: OffsetRange,
-    /// True if the times of records are by the writer's clock.
+    /// True if the writer's clock sets the times of records.
     has_writers_times: bool,
-    /// In the order of the log.
+    /// Records in the order of the log.
     records: Vec<Found>,
-    /// Indexes of the records at each place that was not reached yet.
+    /// Indexes of the records at each place that the rerun has not reached yet.
     places: BTreeMap<i64, Vec<usize>>,
-    /// The parts of the complete snapshots that were reached.
+    /// The parts of the complete snapshots that the rerun has reached.
     met: Vec<Whole>,
     evictions: Evictions,
 }
 
-/// The evicted symbols according to snapshots.
+/// The symbols that are evicted according to snapshots.
 #[derive(Default)]
 struct Evictions {
-    /// By place and configuration, from existing intakes.
+    /// Evicted symbols by place and configuration, from existing intakes.
     lists: BTreeMap<(i64, u64), Evicted>,
     /// The beginning of an intake that continues in its next part.
     begun: BTreeMap<(i64, u64), Vec<u8>>,
@@ -73,19 +73,20 @@ impl Evictions {
         match Evicted::of_intake(&bytes) {
             Ok(evicted) => _ = self.lists.insert(key, evicted),
             Err(_) if part.part + 1 < part.parts => _ = self.begun.insert(key, bytes),
-            // The comparison finds that such an intake differs.
+            // The comparison later reports that such an intake differs.
             Err(_) => _ = self.lists.insert(key, Evicted::default()),
         }
     }
 
-    /// True if the evicted symbols of a place are known. Pages stay, so without pages no symbol was ever evicted. The
-    /// intake that the record at an offset belongs to may have been compacted away once there is a newer one.
+    /// True if the evicted symbols of a place are known. Pages are never removed, so without pages no symbol was ever
+    /// evicted. The intake for the record at an offset may have been compacted away after a newer one.
     fn are_known_at(&self, at: i64, fingerprint: u64, offset: i64, place: SnapshotPlace) -> bool {
         let has_newer = || self.newest.get(&place).is_some_and(|(newest, _)| *newest > offset);
         self.pages.is_empty() || self.lists.contains_key(&(at, fingerprint)) || !has_newer()
     }
 
-    /// The evicted symbols at a place. If its intake is gone, they are those of its pages that later intakes name.
+    /// Returns the evicted symbols at a place. If its intake is gone, these are the symbols of its pages that later
+    /// intakes name.
     fn at(&self, at: i64, fingerprint: u64) -> Evicted {
         if let Some(evicted) = self.lists.get(&(at, fingerprint)) {
             return evicted.clone();
@@ -95,8 +96,8 @@ impl Evictions {
         Evicted::of_pages(pages.map(|(number, page)| (*number, page.clone())))
     }
 
-    /// A page of an earlier snapshot that the newest intake names and that is missing or has other symbols. Returns the
-    /// offset of the intake's record, and the problem.
+    /// Finds a page of an earlier snapshot that the newest intake names, and that is missing or has other symbols.
+    /// Returns the offset of the intake's record, and the problem.
     fn missing_page(&self) -> Option<(i64, OutputProblem)> {
         let (offset, (at, fingerprint)) = self.newest.values().max().copied()?;
         let pages = self.lists.get(&(at, fingerprint))?.pages();
@@ -126,17 +127,17 @@ struct Found {
 enum What {
     /// A part of a state.
     Part { at: i64, taken: Option<Taken>, seen: Seen },
-    /// The beginning of a segment, as in the journal.
+    /// The beginning of a segment, as the journal shows it.
     Segment,
     /// A record that cannot be compared.
     Passed,
-    /// A record that is wrong whatever the states are.
+    /// A record that is wrong, whatever the states are.
     Wrong(OutputProblem),
 }
 
 /// The result of comparing a part of a state.
 enum Seen {
-    /// The replay has not reached the state.
+    /// The replay has not reached the state yet.
     Unmet,
     /// The record is the part `number` of the complete snapshot `whole`.
     Same {
@@ -144,11 +145,11 @@ enum Seen {
         number: usize,
     },
     Differs(OutputProblem),
-    /// The state has another form: of other software, without evicted symbols, or unknown.
+    /// The state has another form: it comes from other software, has no evicted symbols, or is unknown.
     OtherVersion,
 }
 
-/// The configuration under which a state was taken, from the beginning of its first part.
+/// The configuration with which a state was taken, read from the beginning of its first part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     version: u32,
@@ -165,7 +166,7 @@ struct Whole {
 struct Run {
     whole: usize,
     place: SnapshotPlace,
-    /// Index of its first record, and of its last one so far.
+    /// Index of the run's first record, and of its last one so far.
     first: usize,
     last: usize,
     /// Number of the next part.
@@ -173,8 +174,7 @@ struct Run {
 }
 
 impl StateCheck {
-    /// Reads the snapshots of a partition. If the journal has lost its beginning, there may be segments that it does
-    /// not tell.
+    /// Reads the snapshots of a partition. If the journal has lost its beginning, it may lack segments.
     pub(crate) fn open(
         log: &dyn EventLog,
         source: TopicPartition,
@@ -216,7 +216,7 @@ impl StateCheck {
         Ok(Self { source, window, range, has_writers_times, records, places, met: Vec::new(), evictions })
     }
 
-    /// Fingerprints of the configurations of the states, with the last place of each.
+    /// Returns the fingerprints of the states' configurations, with the last place of each.
     pub(crate) fn fingerprints(&self) -> BTreeMap<u64, i64> {
         let mut last = BTreeMap::new();
         for found in &self.records {
@@ -236,7 +236,7 @@ impl StateCheck {
         }
     }
 
-    /// The next place, if it is at or before an offset.
+    /// Returns the next place if it is at or before an offset.
     pub(crate) fn next_place(&self, up_to: i64) -> Option<i64> {
         self.places.first_key_value().map(|(place, _)| *place).filter(|place| *place <= up_to)
     }
@@ -247,12 +247,12 @@ impl StateCheck {
         of_next.iter().any(|index| self.records[*index].may_be(fingerprint))
     }
 
-    /// The evicted symbols at a place, under a configuration.
+    /// Returns the evicted symbols at a place, with a configuration.
     pub(crate) fn evicted_at(&self, place: i64, fingerprint: u64) -> Evicted {
         self.evictions.at(place, fingerprint)
     }
 
-    /// Compares the records of the next place with the state under a configuration.
+    /// Compares the records of the next place with the state of a configuration.
     pub(crate) fn compare(&mut self, fingerprint: u64, states: Vec<Snapshot>) -> Result<(), ReplayError> {
         let indexes = self.places.first_key_value().map_or(Vec::new(), |(_, records)| records.clone());
         for index in indexes {
@@ -260,7 +260,7 @@ impl StateCheck {
                 continue;
             }
             let record = self.window.at(self.records[index].offset)?;
-            // The record was readable before.
+            // The record could be read before.
             let Ok(part) = decode_snapshot(&record.value) else { continue };
             let found = &mut self.records[index];
             let What::Part { taken, seen, .. } = &mut found.what else { continue };
@@ -280,26 +280,26 @@ impl StateCheck {
         Ok(())
     }
 
-    /// Drops the next place after it was compared under all known configurations.
+    /// Drops the next place after it was compared with all known configurations.
     pub(crate) fn pass(&mut self) {
         self.places.pop_first();
     }
 
-    /// Number of records found identical.
+    /// Returns the number of records found identical.
     pub(crate) fn identical(&self) -> u64 {
         let is_same =
             |found: &&Found| matches!(found.what, What::Segment | What::Part { seen: Seen::Same { .. }, .. });
         self.records.iter().filter(is_same).count() as u64
     }
 
-    /// Number of records that could not be compared although their ticks exist.
+    /// Returns the number of records that could not be compared although their ticks exist.
     pub(crate) fn passed(&self) -> u64 {
         let is_passed =
             |found: &&Found| matches!(found.what, What::Part { seen: Seen::Unmet | Seen::OtherVersion, .. });
         self.records.iter().filter(is_passed).count() as u64
     }
 
-    /// The first difference, after all places before the committed offset were reached.
+    /// Returns the first difference, after the rerun has reached all places before the committed offset.
     pub(crate) fn finish(self, committed: i64, ownerships: &Ownerships) -> Option<OutputDivergence> {
         let lacking = self.first_gap(ownerships).into_iter().chain(self.evictions.missing_page());
         let differing = self.records.into_iter().find_map(|found| {
@@ -325,7 +325,7 @@ impl StateCheck {
         })
     }
 
-    /// The first place at which a record is missing, surplus or out of order, with the problem.
+    /// Returns the first place at which a record is missing, surplus or out of order, and the problem.
     fn first_gap(&self, ownerships: &Ownerships) -> Option<(i64, OutputProblem)> {
         let gaps = Gaps::new(self, ownerships);
         let unclear: BTreeSet<i64> = self.records.iter().filter_map(Found::unclear_place).collect();
@@ -365,7 +365,7 @@ impl StateCheck {
     }
 }
 
-/// Finds missing records, and decides whether they may be missing.
+/// Finds missing records, and decides whether they are allowed to be missing.
 struct Gaps<'a> {
     check: &'a StateCheck,
     ownerships: &'a Ownerships,
@@ -393,8 +393,8 @@ impl<'a> Gaps<'a> {
         Self { check, ownerships, by_key, repeated }
     }
 
-    /// True if a part of a snapshot may be missing before the record with an index: the topic is compacted, or has lost
-    /// its beginning.
+    /// True if a part of a snapshot may be missing before the record at `index`, because the topic is compacted or has
+    /// lost its beginning.
     fn is_excused(&self, whole: usize, number: usize, place: SnapshotPlace, index: usize) -> bool {
         let OffsetRange { first, .. } = self.check.range;
         if index == 0 && first > 0 && self.check.records[0].offset == first {
@@ -406,7 +406,7 @@ impl<'a> Gaps<'a> {
         later.is_some_and(|later| self.repeated[index] > *later)
     }
 
-    /// The parts that are missing at the end of a snapshot but may not be; `None` if there are none.
+    /// Returns the parts that are missing at the end of a snapshot without an excuse; `None` if there are none.
     fn behind(&self, run: Run) -> Option<(i64, OutputProblem)> {
         let last = &self.check.records[run.last];
         // A broker's times cannot be compared with those of a process.
@@ -424,7 +424,7 @@ impl<'a> Gaps<'a> {
         OutputProblem::Missing { count: count as u64, first: self.check.met[whole].shown(number) }
     }
 
-    /// The problem of a part that is missing before the record with an index: it may be at another place.
+    /// Returns the problem of a part that is missing before the record with an index; it may be at another place.
     fn out_of_order(&self, run: Run, missing: usize, index: usize) -> (i64, OutputProblem) {
         let records = &self.check.records;
         let is_it = |found: &&Found| {
@@ -440,7 +440,7 @@ impl<'a> Gaps<'a> {
     }
 }
 
-/// The problem of a record that does not follow the earlier ones of its snapshot.
+/// Returns the problem of a record that does not follow the earlier ones of its snapshot.
 fn out_of_order(found: &str) -> OutputProblem {
     let place = |word: &str| format!("{word} the other records of its snapshot");
     OutputProblem::Changed { differences: vec![Difference::new("order", place("among"), place(found))] }
@@ -455,7 +455,7 @@ impl Taken {
 }
 
 impl Found {
-    /// True if it has to be compared with a state under a configuration.
+    /// True if the record must be compared with a state of a configuration.
     fn may_be(&self, fingerprint: u64) -> bool {
         match &self.what {
             What::Part { seen: Seen::Same { .. }, .. } => false,
@@ -464,7 +464,8 @@ impl Found {
         }
     }
 
-    /// The place of a state of which this record could not be compared, so that the state's records are unknown.
+    /// Returns the place of a state if this record of it could not be compared, so that the state's records are
+    /// unknown.
     fn unclear_place(&self) -> Option<i64> {
         match self.what {
             What::Part { at, seen: Seen::OtherVersion, .. } => Some(at),
@@ -474,7 +475,7 @@ impl Found {
 }
 
 impl Whole {
-    /// One of its records, for people.
+    /// Returns one of the snapshot's records, for messages.
     fn shown(&self, number: usize) -> Value {
         shown(&self.parts[number])
     }
@@ -529,7 +530,7 @@ fn compared(
     Seen::Differs(OutputProblem::Changed { differences: differences.map(difference).collect() })
 }
 
-/// Compares a record of a segment with the configurations of the journal.
+/// Compares a record about a segment with the configurations in the journal.
 fn segment(part: &Snapshot, key: &[u8], partition: i32, segments: &Segments, is_trimmed: bool) -> What {
     let text = String::from_utf8_lossy(&part.state);
     let mut differences = Vec::new();

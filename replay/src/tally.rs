@@ -22,17 +22,17 @@ const NAMES: [&str; 3] = ["signals", "late", "dead_letters"];
 pub(crate) struct Tally {
     /// Ranges in ascending order, with the counts so far.
     ranges: Vec<(SealedRange, [i64; 3])>,
-    /// Index of the range that each output has reached.
+    /// Index of the range that each kind of output has reached.
     at: [usize; 3],
 }
 
 impl Tally {
-    /// Makes the tally of transactions, which are in the order of their offsets.
+    /// Creates the tally of transactions, which must be in the order of their offsets.
     pub(crate) fn new(ranges: &[SealedRange]) -> Self {
         Self { ranges: ranges.iter().map(|range| (*range, [0; 3])).collect(), at: [0; 3] }
     }
 
-    /// Adds further outputs, caused by the source record at an offset or by later ones of the same transaction.
+    /// Adds outputs that were caused by the source record at an offset, or by later ones of the same transaction.
     pub(crate) fn add(&mut self, output: Counted, offset: i64, count: usize) {
         let at = &mut self.at[output as usize];
         while self.ranges.get(*at).is_some_and(|(range, _)| range.next <= offset) {
@@ -45,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// The next offset at which signals begin to belong to another transaction, or to none.
+    /// Returns the next offset at which signals begin to belong to another transaction, or to none.
     pub(crate) fn next_bound(&self, offset: i64) -> i64 {
         let mut bounds = self.ranges[self.at[Counted::Signals as usize].min(self.ranges.len())..]
             .iter()
@@ -53,8 +53,8 @@ impl Tally {
         bounds.find(|bound| *bound > offset).unwrap_or(i64::MAX)
     }
 
-    /// The first transaction before an offset of the source whose counts differ from the journal's; records that were
-    /// given up are ignored.
+    /// Returns the first transaction before an offset of the source whose counts differ from the journal's. Records
+    /// that were given up are ignored.
     pub(crate) fn divergence(&self, source: &TopicPartition, before: i64) -> Option<SealedDivergence> {
         let found = |range: &SealedRange| [range.signals, range.late, range.dead_letters];
         let is_other = |(range, counts): &&(SealedRange, [i64; 3])| {
@@ -91,7 +91,7 @@ mod tests {
         let source = TopicPartition { topic: "ticks".to_owned(), partition: 0 };
         let mut tally = Tally::new(&[range(2, 5, 3, 1), range(5, 9, 4, 0)]);
         assert_eq!([0, 2, 4, 5, 9].map(|offset| tally.next_bound(offset)), [2, 5, 5, 9, i64::MAX]);
-        // No account contains the outputs of the first records.
+        // No account includes the outputs of the first records.
         tally.add(Counted::Signals, 1, 7);
         tally.add(Counted::Signals, 2, 2);
         tally.add(Counted::Late, 4, 1);

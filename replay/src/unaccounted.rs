@@ -9,7 +9,7 @@ use crate::cut::Cut;
 use crate::partition_reader::PartitionReader;
 use crate::{Orphans, OutputOptions, Unaccounted, VerifyOptions};
 
-/// The first partition with more or fewer records in the accounts than the group has committed.
+/// Returns the first partition for which the accounts have more or fewer records than the group has committed.
 pub(crate) fn find(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -50,7 +50,7 @@ pub(crate) fn find(
     Ok(None)
 }
 
-/// The outputs after those in the journal's accounts, if their number in the accounts is known.
+/// Returns the outputs after those in the journal's accounts, if the accounts show their number.
 fn orphans(
     log: &dyn EventLog,
     sources: &OutputOptions,
@@ -77,7 +77,7 @@ fn orphans(
     Ok(all)
 }
 
-/// The records of a partition without the first `accounted` ones.
+/// Returns the records of a partition without the first `accounted` ones.
 fn behind(
     log: &dyn EventLog,
     source: TopicPartition,

@@ -21,8 +21,8 @@ use crate::{
     VerifyOptions,
 };
 
-/// Verifies a recorded run. It steps every journal entry again and compares it, and compares the accounts in entries
-/// with the committed offsets. It stops at the first difference, which is part of the report.
+/// Verifies a recorded run. Steps every journal entry again and compares it, and compares the accounts in entries with
+/// the committed offsets. Stops at the first difference, which is part of the report.
 ///
 /// With [`VerifyOptions::outputs`]:
 /// - every tick is compared with the digest in the journal and processed again under its stage configuration;
@@ -31,9 +31,9 @@ use crate::{
 /// - snapshots are compared with the states of the ticks before them, and operators' commands and the answers to them
 ///   with the journal.
 ///
-/// The log may be written meanwhile: it is verified as of one moment between two transactions. Memory is bounded by:
+/// The log may be written meanwhile: the verification covers one moment between two transactions. Memory is bounded by:
 /// - a few fetches, and the state of one partition under each of its configurations;
-/// - about 60 bytes for each transaction of a partition, of which at most 65,536 are kept apart;
+/// - about 60 bytes for each transaction of a partition, at most 65,536 of which are kept;
 /// - some hundred bytes for each record of a snapshot, and the commands of operators with their answers;
 /// - some hundred bytes for each risk request, and what all partitions keep of the market, if there are risk requests.
 ///
@@ -64,7 +64,7 @@ pub fn verify(
         report.divergence = check_anchors(log, options, &mut anchors, &mut report.notes)?;
     }
     if report.divergence.is_none() {
-        // Outputs that were lost together with entries tell more than the end of a journal does.
+        // If outputs were lost together with entries, they say more than the early end of a journal.
         let unaccounted = check_accounts(log, options, &cut, &check, &mut report.notes)?;
         report.divergence = unaccounted.or(missing_end.map(Divergence::JournalEnd));
     }
@@ -94,8 +94,8 @@ pub fn verify(
     Ok(report)
 }
 
-/// Compares one partition of a journal, given all its records, and returns the first difference. Its statements about
-/// other topics are not compared.
+/// Compares one journal partition, given all its records, and returns the first difference. Its statements about other
+/// topics are not compared.
 pub fn verify_journal(topic: &str, partition: i32, records: &[Record]) -> Option<JournalDivergence> {
     let mut check = JournalCheck::new(topic, None);
     check.begin(partition, records.first().map_or(0, |first| first.offset));
@@ -103,7 +103,7 @@ pub fn verify_journal(topic: &str, partition: i32, records: &[Record]) -> Option
     found.map(|found| *found).or_else(|| check.check_end())
 }
 
-/// The first difference between journals and their anchors, if anchors are requested.
+/// Returns the first difference between journals and their anchors, if anchors are requested.
 fn check_anchors(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -118,8 +118,8 @@ fn check_anchors(
     Ok(found.map(Divergence::Anchor))
 }
 
-/// Compares the entries of all journals; returns the first that differs, or the first journal that ends before its
-/// committed entries.
+/// Compares the entries of all journals. Returns the first entry that differs, or the first journal that ends before
+/// its committed entries.
 fn check_journals(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -168,8 +168,8 @@ fn check_journals(
     Ok((None, missing_end))
 }
 
-/// The error for offsets without entries, such as a broker's markers of aborted transactions, or for entries without a
-/// start.
+/// Returns the error for offsets without entries, such as a broker's markers of aborted transactions, or for entries
+/// without a start.
 fn nothing_to_verify(log: &dyn EventLog, topic: &str, trimmed: &[Trimmed]) -> ReplayError {
     let (url, topic) = (log.url(), topic.to_owned());
     match trimmed.first() {
@@ -294,7 +294,7 @@ fn check_controls(
     Ok(())
 }
 
-/// The records that were given up, one line per range.
+/// Describes the records that were given up, one line per range.
 fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let of_partition = |(partition, committed): (i32, &Option<i64>)| {
@@ -312,7 +312,7 @@ fn lost_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<S
     (0..).zip(&cut.committed).flat_map(of_partition).collect()
 }
 
-/// The changes of the stage configuration, one line per change.
+/// Describes the changes of the stage configuration, one line per change.
 fn segment_notes(options: &VerifyOptions, cut: &Cut, check: &JournalCheck) -> Vec<String> {
     let ticks = &options.sources.ticks;
     let mut places: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();

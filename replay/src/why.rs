@@ -9,10 +9,10 @@ use crate::ReplayError;
 use crate::entries::{BACK_RECORDS, Entries};
 use crate::moment::Moment;
 
-/// Distance before an entry, in offsets, within which the previous decision of the same kind is searched.
+/// Greatest distance before an entry, in offsets, within which the previous decision of the same kind is searched.
 const BEFORE_RECORDS_MAX: i64 = 1_000_000;
 
-/// A recorded entry, with each of its decisions explained.
+/// A recorded entry, and an explanation of each of its decisions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Why {
     /// Partition of the journal.
@@ -21,20 +21,20 @@ pub struct Why {
     pub offset: i64,
     /// The entry.
     pub entry: JournalEntry,
-    /// Explanations of its decisions, in order.
+    /// Explanations of the entry's decisions, in order.
     pub explanations: Vec<Explained>,
-    /// Start of the process that wrote it; `None` if that is no longer known.
+    /// Start of the process that wrote the entry; `None` if it is no longer known.
     #[serde(skip)]
     pub started: Option<Started>,
 }
 
-/// The reason of a decision, with the previous decision.
+/// Explanation of a decision, with the previous decision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explained {
     /// Alternatives, comparisons, and what would have changed the decision.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// The previous decision of the same kind about the same thing; `None` for kinds without such a series, such as
+    /// The previous decision of the same kind on the same subject; `None` for kinds without such a series, such as
     /// `Dispatch`.
     pub before: Option<Before>,
 }
@@ -52,8 +52,8 @@ pub enum Before {
     },
     /// The process life, which began then, has no previous decision.
     NoneSinceStart(Moment),
-    /// The entries from this one on have no previous decision; earlier ones were removed or not searched. `None` if
-    /// there is no earlier entry.
+    /// There is no previous decision since this entry; earlier ones were removed or not searched. `None` if there is no
+    /// earlier entry.
     NoneSince(Option<Moment>),
 }
 
@@ -62,17 +62,17 @@ pub enum Before {
 pub struct WhyOptions {
     /// Topic of the journal.
     pub journal: String,
-    /// Its partition: the ordinal of the process.
+    /// Partition of the journal: the ordinal of the process.
     pub partition: i32,
     /// Sequence of the entry.
     pub sequence: i64,
 }
 
-/// Explains the decisions of an entry. The scheduler is stepped from the last start or checkpoint before it.
+/// Explains the decisions of an entry. Steps the scheduler from the last start or checkpoint before it.
 ///
 /// # Errors
-/// If the log cannot be read, there is no such entry, the entries before it were removed, or this software decides
-/// otherwise than they say.
+/// If the log cannot be read, the entry does not exist, the entries before it were removed, or this software decides
+/// differently from them.
 pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError> {
     let entries = Entries::open(log, &options.journal, options.partition)?;
     let (offset, entry) = entries.with_sequence(options.sequence)?;
@@ -92,15 +92,15 @@ pub fn why(log: &dyn EventLog, options: &WhyOptions) -> Result<Why, ReplayError>
     Ok(Why { partition: options.partition, offset, entry, explanations, started })
 }
 
-/// The subject of a decision whose kind is rare enough that the previous one is of interest: decisions with the same
-/// subject form a series.
+/// The subject of a decision whose kind is rare enough for the previous one to matter. Decisions with the same subject
+/// form a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Series<'a> {
     Breaker(i32),
     Headroom(i32),
     FellBack(&'a str),
     Scale,
-    /// Decisions of a shadow policy: its index, and true if it chooses lanes for tasks, false if it chooses tasks for
+    /// Decisions of a shadow policy, by its index; true if it chooses lanes for tasks, false if it chooses tasks for
     /// lanes.
     Shadow(i32, bool),
 }
@@ -124,7 +124,7 @@ fn decided(entry: &JournalEntry, decision: &Decision) -> Option<Before> {
     Some(Before::Decided { at: at(entry), decision: decision.clone() })
 }
 
-/// The previous decision for each decision of an entry.
+/// Returns the previous decision for each decision of an entry.
 pub(crate) fn before(
     entries: &Entries<'_>,
     offset: i64,
@@ -147,8 +147,8 @@ pub(crate) fn before(
     Ok(found)
 }
 
-/// The last decisions before an offset that reduced a lane: its weight because of its device's heat, or its service
-/// because of its breaker.
+/// Returns the last decisions before an offset that reduced a lane: its weight because of its device's heat, or its
+/// service because of its breaker.
 pub(crate) fn last_of_lane(
     entries: &Entries<'_>,
     offset: i64,
@@ -161,7 +161,7 @@ pub(crate) fn last_of_lane(
     last_of(entries, offset, &wanted)
 }
 
-/// The last decision of each series before an offset, within the process life.
+/// Returns the last decision of each series before an offset, within the process life.
 fn last_of(entries: &Entries<'_>, offset: i64, wanted: &[Series<'_>]) -> Result<Vec<Before>, ReplayError> {
     let mut found: Vec<Option<Before>> = vec![None; wanted.len()];
     let mut open: Vec<(usize, Series<'_>)> = wanted.iter().copied().enumerate().collect();

@@ -1,5 +1,5 @@
-//! The memory of an export does not grow with the log. The peak of a process is measured, so this test has a process of
-//! its own.
+//! The memory of an export does not grow with the log. The test measures the peak of its process, so it runs in a
+//! process of its own.
 
 #[path = "verify/recording.rs"]
 #[allow(dead_code, reason = "this test records one plain run")]
@@ -17,12 +17,12 @@ use warptape_schemas::{Checksum, Snapshot, encode_snapshot};
 
 use recording::{Plan, options, record, records};
 
-/// Size of a part of a state.
+/// Size of one part of a state, in bytes.
 const STATE_BYTES: usize = 1 << 20;
-/// Number of snapshot records that compaction has not removed yet. Together they have three times the bytes that the
-/// export may take.
+/// Number of snapshot records that compaction has not removed yet. Together they have three times as many bytes as the
+/// export may use.
 const SNAPSHOTS: i64 = 96;
-/// Number of different offsets of these snapshots; some are tried before a snapshot that can be restored.
+/// Number of different offsets of these snapshots. Some are tried before a snapshot that can be restored.
 const STATES: i64 = 16;
 const PEAK_BYTES_MAX: u64 = 32 << 20;
 
@@ -94,7 +94,7 @@ impl EventLog for Uncompacted<'_> {
     }
 }
 
-/// Reads snapshots; the first ones are made when they are read.
+/// Reads snapshots. The first ones are generated when they are read.
 struct Shown {
     source: TopicPartition,
     own: Vec<Record>,
@@ -106,7 +106,7 @@ impl Shown {
         SNAPSHOTS + self.own.len() as i64
     }
 
-    /// Makes parts of states that cannot be restored, like those of another configuration.
+    /// Makes parts of states that cannot be restored, as if taken with another configuration.
     fn record(&self, offset: i64) -> Record {
         if let Some(own) = usize::try_from(offset - SNAPSHOTS).ok().and_then(|index| self.own.get(index)) {
             return Record { offset, ..own.clone() };
@@ -168,7 +168,7 @@ impl Consumer for Shown {
     }
 }
 
-/// The peak memory of this process, in bytes.
+/// Returns the peak memory of this process, in bytes.
 fn peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("the process's own status");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("its peak");
@@ -192,7 +192,7 @@ fn snapshots_that_compaction_has_left_do_not_pile_up_in_memory() {
     export(&log, &path, &asked, &mut |_| {}).unwrap();
     let more = peak_bytes() - before;
     assert!(more <= PEAK_BYTES_MAX, "{} MiB more than before", more >> 20);
-    // The state before the window's ticks was still made.
+    // The state before the window's ticks was made nevertheless.
     let file = SqliteLog::open_existing(&path).unwrap();
     assert!(!records(&file, "snapshots", 0).is_empty());
     let report = verify(&file, &options(), &mut |_| {}).unwrap();

@@ -1,14 +1,14 @@
-//! Critical risk requests at the worst time: during reading at full speed, beside a flood of batch tasks, on a machine
-//! with busy cores.
+//! Critical risk requests at the worst time: the engine reads at full speed, a flood of batch tasks waits, and all
+//! cores are busy.
 //!
-//! The log has a backlog of ticks before the engine starts, and batch requests with minutes of work. One thread per
-//! core keeps the machine busy. 200 critical requests are published one after another, each in its own transaction.
-//! Each has two options, alternately with given prices and with prices of the market. Two times are measured from a
-//! request's publication, the end of that transaction: until the engine has read it, and until its first slice begins.
-//! They are the engine's own times, from the result.
+//! Before the engine starts, the log has a backlog of ticks, and batch requests that take minutes. One thread per core
+//! keeps the machine busy. 200 critical requests are published one after another, each in its own transaction. Each has
+//! two options, alternately with given prices and with market prices. Two times are measured from the publication of a
+//! request, which is the end of its transaction. One ends when the engine has read it, the other when its first slice
+//! begins. The times are the engine's own, from the result.
 //!
-//! `cargo bench -p warptape-tests --bench critical` uses the embedded log, and `-- kafka` a broker, with
-//! `tests/services run cargo bench …`. Number arguments are the counts of requests and of millions of ticks.
+//! `cargo bench -p warptape-tests --bench critical` uses the embedded log. `-- kafka` uses a broker, with
+//! `tests/services run cargo bench …`. Two numbers as arguments set the count of requests, and the millions of ticks.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -39,18 +39,18 @@ const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 256;
 const REQUESTS: u64 = 200;
 const MILLIONS: u64 = 6;
-/// Number of batch requests in the log; each takes about an eighth of a second of one core.
+/// Number of batch requests in the log; each one takes about an eighth of a second of one core.
 const FLOOD: usize = 1_000;
 /// Time between two critical requests.
 const EVERY: Duration = Duration::from_millis(20);
-/// Time before the first one, in which the engine gets its partitions.
+/// Time before the first critical request, in which the engine gets its partitions.
 const FIRST: Duration = Duration::from_millis(500);
 const ANSWERS_MAX: Duration = Duration::from_secs(120);
 
 fn main() {
     warptape_allocator::set_up();
     let arguments: Vec<String> = std::env::args().collect();
-    // `cargo test --benches` checks only that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
@@ -124,7 +124,7 @@ fn measure(name: &str, log: &Arc<dyn EventLog>, prefix: &str, requests: u64, tic
     print("publication to answer", |answer| answer.finished_ns);
 }
 
-/// Returns the default configuration of `warptape run`, except the names of its topics and group.
+/// Returns the default configuration of `warptape run`, except for the names of its topics and group.
 fn configuration(topics: &Topics, prefix: &str, cores: usize) -> EngineConfig {
     let sources = Sources { cores, ..Sources::default() };
     let mut config = load(&sources).expect("the defaults are good").0.engine_config(None);
@@ -166,7 +166,7 @@ fn critical(number: u64) -> RiskRequest {
     request("CRITICAL", &problem)
 }
 
-/// The publisher of requests.
+/// Publishes requests.
 struct Asker {
     producer: Box<dyn warptape_eventlog::Producer>,
     topic: String,
@@ -200,7 +200,7 @@ impl Asker {
     }
 }
 
-/// Waits for the answers of requests.
+/// Waits until all requests have answers, and returns the answers without an error.
 fn answers(log: &Arc<dyn EventLog>, topics: &Topics, asked: &BTreeMap<String, i64>) -> Vec<RiskResult> {
     let place = |partition| TopicPartition { topic: topics.risk_results.clone(), partition };
     let places: Vec<TopicPartition> = (0..PARTITIONS).map(place).collect();
@@ -213,7 +213,7 @@ fn answers(log: &Arc<dyn EventLog>, topics: &Topics, asked: &BTreeMap<String, i6
         let results = records.iter().map(|record| decode_risk_result(&record.value).expect("a result"));
         found.extend(results.filter(|result| asked.contains_key(&result.request_id)));
     }
-    // A symbol is unknown before its first tick is read.
+    // Before its first tick is read, a symbol is unknown.
     let code = |result: &RiskResult| match &result.outcome {
         RiskOutcome::Error(error) => Some(error.code),
         _ => None,
@@ -225,7 +225,7 @@ fn answers(log: &Arc<dyn EventLog>, topics: &Topics, asked: &BTreeMap<String, i6
     found
 }
 
-/// Threads that keep cores busy.
+/// Threads that keep the cores busy.
 struct Busy {
     over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,

@@ -1,11 +1,11 @@
-//! The whole pipeline through the embedded log, against the stages alone fed from memory.
+//! Compares the whole pipeline through the embedded log with the stages alone, fed from memory.
 //!
-//! Both process the same synthetic ticks, 256 to a record, with the same configuration, and must emit the same signals.
-//! The stages alone keep their signals in memory: no log, no scheduler, no transactions. They are fed the same records
-//! from memory, encoded or decoded, on one thread and on two; the pipeline has two CPU lanes.
+//! Both process the same synthetic ticks, 256 per record, with the same configuration, and must emit the same signals.
+//! The stages alone keep their signals in memory: they have no log, scheduler or transactions. They get the same
+//! records from memory, encoded or decoded, on one thread and on two. The pipeline has two CPU lanes.
 //!
-//! `cargo bench -p warptape-tests --bench end_to_end` times all sides with criterion;
-//! `cargo bench -p warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints resident memory.
+//! `cargo bench -p warptape-tests --bench end_to_end` measures all of them with criterion. `cargo bench -p
+//! warptape-tests --bench end_to_end -- memory` runs 20 million ticks and prints the resident memory.
 
 use std::fs::File;
 use std::path::Path;
@@ -35,7 +35,7 @@ const MEMORY_TICKS: u64 = 20_000_000;
 const SYMBOLS: u32 = 1_000;
 const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 256;
-/// Number of records that the stages alone take at once, as in the engine's fetches.
+/// Number of records that the stages alone take at once, equal to the engine's fetches.
 const FETCH_RECORDS: usize = 256;
 const LANES: i32 = 2;
 const SAMPLES: usize = 10;
@@ -88,12 +88,12 @@ fn speed() {
     criterion.final_summary();
 }
 
-/// Returns the time from the first record read to the last commit on a copy of the log at `path`, and with `read` the
-/// signals.
+/// Returns the time from the first record read to the last commit, on a copy of the log at `path`. Also returns the
+/// signals if `read` is set.
 fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     let copy = path.with_extension("copy");
     std::fs::copy(path, &copy).expect("the disk has room");
-    // Otherwise the disk would still write the copy while the pipeline runs.
+    // Without the sync, the disk would still write the copy while the pipeline runs.
     File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
     let log: Arc<dyn EventLog> =
         Arc::new(SqliteLog::open(&copy, Durability::Process).expect("the copy is a log"));
@@ -103,21 +103,21 @@ fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     };
     let signals = if read { (0..PARTITIONS).map(values).collect() } else { Vec::new() };
     drop(log);
-    // Removes the files of the last run.
+    // The files are removed for the next run.
     for path in [copy.clone(), path.with_extension("copy-head")] {
         std::fs::remove_file(path).expect("the file is ours");
     }
     (Duration::from_nanos(summary.active_ns as u64), signals)
 }
 
-/// A partition's records as columns, one entry per record, and their symbols.
+/// The records of a partition as columns, one entry per record, and their symbols.
 struct Decoded {
     symbols: SymbolTable,
     columns: Vec<TickColumns>,
     records: Vec<Record>,
 }
 
-/// Input of the stages alone.
+/// Form of the records that the stages alone get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Columns,
@@ -136,7 +136,7 @@ fn decode(log: &dyn EventLog, partition: i32) -> Decoded {
     Decoded { columns: columns.collect(), symbols, records }
 }
 
-/// Returns the signals by partition, from columns in memory; the partitions are distributed over the threads.
+/// Returns the signals by partition, computed from records in memory. The partitions are distributed over the threads.
 fn stages_alone(partitions: &mut [Decoded], from: From, threads: usize) -> Vec<Vec<Vec<u8>>> {
     let mut signals = vec![Vec::new(); partitions.len()];
     let mut shares: Vec<Vec<(usize, &mut Decoded)>> = (0..threads).map(|_| Vec::new()).collect();
@@ -205,7 +205,7 @@ fn partition_alone(decoded: &mut Decoded, from: From) -> Vec<Vec<u8>> {
     signals
 }
 
-/// Feeds and processes at once, and prints the resident memory ten times on the way.
+/// Feeds and processes ticks at the same time, and prints the resident memory ten times meanwhile.
 fn memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
@@ -236,7 +236,7 @@ fn memory() {
         if ticks >= MEMORY_TICKS {
             break;
         }
-        // The market ends before the pipeline; then only time is awaited.
+        // The feeder ends before the pipeline; from then on, the loop only yields.
         match feeder_gone.recv_timeout(Duration::from_millis(20)) {
             Err(RecvTimeoutError::Timeout) | Ok(()) => {}
             Err(RecvTimeoutError::Disconnected) => thread::yield_now(),

@@ -1,18 +1,20 @@
-//! The whole pipeline through a Kafka broker: against a loop in Python, and from tick to committed signal.
+//! The whole pipeline through a Kafka broker: its speed compared with a loop in Python, and its latency from tick to
+//! committed signal.
 //!
-//! Speed: trades of 1,023 symbols in single-tick records, and 256 to a record. A symbol has 40 per second on average,
-//! as in the recordings, with an activity roughly by Zipf's law. The pipeline computes all ten indicators on bars of
-//! one second and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and fastavro) reads the first
-//! of the single ticks, keeps one EMA of the same bars and writes nothing. Each is timed from the first record it reads
-//! to the end: the pipeline to its last commit. All take turns, and medians are compared. Two checks precede this. The
-//! pipeline's bars must be the same for both kinds of record. Every EMA of the rival must equal the one in the bar's
+//! Speed: trades of 1,023 symbols are in single-tick records, and in records of 256. A symbol has 40 trades per second
+//! on average, as in the recordings, with activity roughly by Zipf's law. The pipeline computes all ten indicators on
+//! bars of one second, and writes signals and decisions. The rival (`ema_loop.py`: confluent-kafka and fastavro) reads
+//! the first of the single-tick records, keeps one EMA of the same bars, and writes nothing. Each is timed from the
+//! first record it reads to its end, which is the last commit for the pipeline. All of them take turns, and their
+//! medians are compared. Two checks come first. The pipeline's bars must be the same for both kinds of records. Every
+//! EMA of the rival must equal the one in the bar's signal.
+//!
+//! Latency: an idempotent producer without linger sends single ticks at a steady rate, and every tick closes a bar
+//! (`tick:1`). A reader of committed signals measures the time from the creation of a tick to the arrival of its
 //! signal.
 //!
-//! Latency: single ticks come at a steady rate from an idempotent producer without linger; every tick closes a bar
-//! (`tick:1`). A reader of committed signals measures the time from a tick's creation to its signal's arrival.
-//!
-//! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka`, with `-- latency` for the latency, and
-//! WARPTAPE_TEST_PYTHON set to a Python with the packages of `examples/python/requirements.txt`.
+//! To measure, run `tests/services run cargo bench -p warptape-tests --bench kafka`, with `-- latency` for the latency.
+//! WARPTAPE_TEST_PYTHON must name a Python with the packages of `examples/python/requirements.txt`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -49,31 +51,31 @@ const SYMBOLS: u64 = (1 << OCTAVES) - 1;
 const PARTITIONS: i32 = 4;
 const LANES: i32 = 2;
 const RECORD_TICKS: usize = 256;
-/// Numbers of ticks in single-tick records and in large records: a few seconds of work each.
+/// Record sizes, and total numbers of ticks in them; each takes a few seconds.
 const TICKS: [(usize, u64); 2] = [(1, 4_000_000), (RECORD_TICKS, 16_000_000)];
-/// Number of single ticks that the rival reads, for timing and for comparison.
+/// Number of single ticks that the rival reads for timing. The next constant is the number for the comparison.
 const PYTHON_TICKS: u64 = 500_000;
 const PYTHON_CHECK_TICKS: u64 = 2_000_000;
-/// Three rounds of all orders of three sides.
+/// Number of turns: three rounds of all six orders of three sides.
 const TURNS: usize = 18;
 /// Time between two trades of the whole market, in nanoseconds.
 const GAP_NS: i64 = 25_000;
 const START_NS: i64 = 1_700_000_000_000_000_000;
-/// Position of the fast EMA among a bar's indicators.
+/// Index of the fast EMA among a bar's indicators.
 const EMA_FAST: usize = warptape_kernels::Indicator::EmaFast as usize;
 const EMA_ERROR_MAX: f64 = 1e-9;
 
 const LATENCY_RATES: [u64; 2] = [1_000, 20_000];
 const LATENCY_INTERVALS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 const LATENCY_TIME: Duration = Duration::from_secs(15);
-/// Time whose ticks are not counted, because the consumer is still joining its group.
+/// Time at the start whose ticks do not count, because the consumer is still joining its group.
 const WARM_UP: Duration = Duration::from_secs(5);
 const READ_WAIT: Duration = Duration::from_secs(30);
 
 fn main() {
     warptape_allocator::set_up();
     let asked = |what: &str| std::env::args().any(|argument| argument == what);
-    // `cargo test --benches` checks only that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     if !asked("--bench") {
         return;
     }
@@ -96,7 +98,7 @@ fn open() -> Arc<dyn EventLog> {
     Arc::new(KafkaLog::open(KafkaOptions::new(brokers())).expect("a broker"))
 }
 
-/// Draws a symbol, roughly by Zipf's law: every octave of symbol numbers is equally likely.
+/// Returns a symbol, roughly by Zipf's law: every octave of symbol numbers is equally likely.
 fn draw(number: u64) -> u64 {
     let bits = Random::new(number).bits();
     let octave = 1 << (bits % OCTAVES);
@@ -105,7 +107,7 @@ fn draw(number: u64) -> u64 {
 
 fn trade(number: u64, event_time_ns: i64) -> Tick {
     let symbol = draw(number);
-    // Each symbol has its own saw-tooth, in cents.
+    // The price of each symbol is a saw-tooth of its own, in cents.
     let cents = 10_000 + (number / SYMBOLS * (symbol % 89 + 7)) % 997;
     Tick {
         symbol: format!("BENCH:S{symbol}"),
@@ -130,7 +132,7 @@ fn new_topic(log: &dyn EventLog, name: &str) -> String {
     name.to_owned()
 }
 
-/// Returns the configuration of an engine that reads `ticks` and writes its own topics.
+/// Returns the configuration of an engine that reads `ticks` and writes to topics of its own.
 fn new_engine(log: &dyn EventLog, ticks: &str, stages: StageConfig) -> EngineConfig {
     let prefix = unique("run");
     let topics = Topics { ticks: ticks.to_owned(), ..Topics::new(&prefix) };
@@ -143,7 +145,7 @@ fn new_engine(log: &dyn EventLog, ticks: &str, stages: StageConfig) -> EngineCon
     }
 }
 
-/// The fast EMA of every bar, by symbol and start.
+/// The fast EMA of every bar, by symbol and start time.
 type Averages = HashMap<(String, i64), Option<f64>>;
 
 fn averages(log: &dyn EventLog, topic: &str) -> Averages {
@@ -159,7 +161,7 @@ fn averages(log: &dyn EventLog, topic: &str) -> Averages {
     averages
 }
 
-/// Returns the time that the loop in Python took.
+/// Returns the time that the Python loop took.
 fn python(topic: &str, ticks: u64, bars: Option<&Path>) -> Duration {
     let python = std::env::var("WARPTAPE_TEST_PYTHON").expect("WARPTAPE_TEST_PYTHON names a Python");
     let mut command = Command::new(python);
@@ -209,7 +211,7 @@ fn speed() {
     println!("records of 256: {:.2} x single ticks; {TURNS} times each, in turn", batches / single);
 }
 
-/// Checks that all three have the same bars with the same averages, over their common range.
+/// Checks that all three sides have the same bars with the same averages, as far as each one has them.
 fn check(single_ticks: &str, [single, batches]: [Averages; 2]) {
     let unequal = single.iter().find(|(bar, average)| batches.get(bar) != Some(average));
     assert_eq!(unequal, None, "records of one tick or of many give the same");
@@ -247,7 +249,7 @@ fn latency() {
     }
 }
 
-/// Measures the nanoseconds from tick to committed signal.
+/// Returns the latencies from tick to committed signal, in nanoseconds.
 fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> Histogram<u64> {
     let ticks = new_topic(log.as_ref(), &unique("latency"));
     let config = new_engine(log.as_ref(), &ticks, stage_config(&["tick:1"]));
@@ -277,7 +279,7 @@ fn latency_at(log: &Arc<dyn EventLog>, rate: u64, commit_interval: Duration) -> 
     times
 }
 
-/// Sends ticks at a rate, a millisecond's worth at once. Their event time is the current time.
+/// Sends ticks at a rate, always for one millisecond at once. Their event time is the current time.
 fn publish_steadily(topic: &str, rate: u64, count: u64) {
     let producer: ThreadedProducer<DefaultProducerContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers())
@@ -304,7 +306,7 @@ fn publish_steadily(topic: &str, rate: u64, count: u64) {
     producer.flush(READ_WAIT).expect("all ticks are delivered");
 }
 
-/// Reads the bars of `count` ticks, and measures the time from each tick to its bar's arrival.
+/// Reads the bars of `count` ticks, and returns the times from each tick to the arrival of its bar.
 fn arrivals(log: &dyn EventLog, topic: &str, count: u64) -> Histogram<u64> {
     let partitions: Vec<_> =
         (0..PARTITIONS).map(|partition| TopicPartition { topic: topic.to_owned(), partition }).collect();

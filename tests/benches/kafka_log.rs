@@ -1,19 +1,20 @@
-//! Speed of reading and committing by the log on Kafka, compared with rdkafka on the same broker and topics.
+//! Speed of reading and committing through the log on Kafka, compared with rdkafka on the same broker and topics.
 //!
 //! Reading: the log returns owned records, which may go to other threads. The rival polls rdkafka's `BaseConsumer`. It
-//! detaches each message for the same purpose, or only reads its key and value, which is less work than ours. There are
-//! no headers, and the log is told to ignore them; detaching looks for them. Both have the same fetch sizes, read a
-//! whole topic of committed records, and sum the bytes of keys and values. They are timed from the first record on; the
-//! topic is long enough that records fetched before it count for little.
+//! either detaches each message for the same purpose, or only reads its key and value, which is less work than the log
+//! does. The records have no headers, and the log is set to ignore headers; detaching looks for them. Both sides use
+//! the same fetch sizes, read a whole topic of committed records, and sum the bytes of keys and values. They are timed
+//! from the first record on. The topic is so long that records fetched before it hardly matter.
 //!
-//! Commit: the rival is a transaction by hand, without linger and with a thread for its reports: send, wait for
-//! delivery, send offsets, commit. Both write the same records to 16 partitions with the offsets of 16 source
-//! partitions, and are timed from begin to commit. Numbers of visible records are checked at the end.
+//! Committing: the rival is a hand-written transaction, without linger and with a thread for delivery reports. It
+//! sends, waits for delivery, sends offsets, and commits. Both sides write the same records to 16 partitions with the
+//! offsets of 16 source partitions, and are timed from begin to commit. The numbers of visible records are checked at
+//! the end.
 //!
-//! All sides take turns, and medians are compared. They have the allocator of the `warptape` binary, C code included.
-//! It matters here, because one thread allocates and another one frees.
+//! All sides take turns, and their medians are compared. They use the allocator of the `warptape` binary, also for C
+//! code. This matters, because one thread allocates and another one frees.
 //!
-//! To measure: `tests/services run cargo bench -p warptape-tests --bench kafka_log`.
+//! To measure, run `tests/services run cargo bench -p warptape-tests --bench kafka_log`.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -33,7 +34,7 @@ use warptape_tests::turns::in_turn;
 static ALLOCATOR: Allocator = Allocator;
 
 const PARTITIONS: i32 = 16;
-/// Number of records of one partition in a committed transaction.
+/// Number of records per partition in a committed transaction.
 const RECORDS_PER_PARTITION: usize = 10;
 const KEY: &[u8] = b"BENCH:SYMBOL";
 const VALUE: [u8; 100] = [7; 100];
@@ -41,7 +42,7 @@ const LONG: Duration = Duration::from_secs(30);
 const READS: usize = 20;
 const COMMITS: usize = 400;
 
-/// A topic to read.
+/// The records of a topic that is read.
 struct Load {
     name: &'static str,
     value_bytes: usize,
@@ -98,7 +99,7 @@ fn compare(
     println!("{name}: log takes {:.2} of the time, {speed:.2} x the speed; {times} times each", 1.0 / speed);
 }
 
-/// Reads the topic through the log; returns the time from the first record on.
+/// Reads the topic through the log, and returns the time from the first record on.
 fn read_log(log: &dyn EventLog, topic: &str, load: &Load) -> Duration {
     let mut reader = log.reader(&[at(topic, 0)]).unwrap();
     reader.leave_headers();
@@ -117,14 +118,14 @@ fn read_log(log: &dyn EventLog, topic: &str, load: &Load) -> Duration {
     started.unwrap().elapsed()
 }
 
-/// The rival's handling of a message.
+/// How the rival handles a message.
 #[derive(Clone, Copy, Debug)]
 enum Rival {
     Detaches,
     Borrows,
 }
 
-/// Reads the topic through rdkafka; returns the time from the first record on.
+/// Reads the topic through rdkafka, and returns the time from the first record on.
 fn read_rdkafka(topic: &str, load: &Load, rival: Rival) -> Duration {
     let consumer: BaseConsumer<DefaultConsumerContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers())
@@ -170,7 +171,7 @@ fn reading(log: &dyn EventLog) {
     }
 }
 
-/// Returns the source offsets of one transaction, by partition.
+/// Returns the source offsets of a transaction, by partition.
 fn offsets(source: &str, next: i64) -> Vec<(TopicPartition, i64)> {
     (0..PARTITIONS).map(|partition| (at(source, partition), next)).collect()
 }
@@ -242,7 +243,7 @@ fn commit(log: &dyn EventLog) {
 
 fn main() {
     warptape_allocator::set_up();
-    // `cargo test --benches` checks only that it runs.
+    // `cargo test --benches` only checks that the benchmark runs.
     if std::env::args().any(|argument| argument == "--bench") {
         let log = KafkaLog::open(KafkaOptions::new(brokers())).unwrap();
         commit(&log);

@@ -1,14 +1,14 @@
-//! Risk requests during a flow of ticks: met deadlines by class, the delay of expired requests' errors, and the effect
-//! on ticks.
+//! Risk requests during a flow of ticks: met deadlines by class, how late the errors of expired requests come, and the
+//! effect on ticks.
 //!
-//! 200,000 synthetic ticks a second go through the embedded log and the whole engine with one lane for some seconds.
-//! Runs without requests and with four streams of them alternate. Ticks and requests are prepared beforehand, because
-//! real publishers run elsewhere. Ticks have two latencies. One is from a row's arrival at the engine to the end of its
-//! batch, by the journal's entries. The other is from the read of its record to the commit of its signals. Requests are
-//! measured from their creation to the engine's answer.
+//! For some seconds, 200,000 synthetic ticks per second go through the embedded log and the whole engine with one lane.
+//! Runs without requests alternate with runs that have four streams of requests. Ticks and requests are prepared in
+//! advance, because real publishers run elsewhere. Ticks have two latencies. One is from a row's arrival at the engine
+//! to the end of its batch, according to the journal. The other is from the read of its record to the commit of its
+//! signals. Requests are measured from their creation to the engine's answer.
 //!
-//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` for other lengths. `-- queue
-//! SECONDS` (3 s by default) uses small requests alone. It measures the time from a request's acceptance by the
+//! `cargo bench -p warptape-tests --bench risk` prints a table; `-- SECONDS ROUNDS` changes the lengths. `-- queue
+//! SECONDS` (3 s by default) only uses small requests. It measures the time from a request's acceptance by the
 //! scheduler until it is in its lane's queue.
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ const STREAMS: [Stream; 4] = [
     },
 ];
 
-/// Small requests, at three rates.
+/// Streams of small requests, at three rates.
 const QUEUED: [[Stream; 1]; 3] = [queued(20), queued(5), queued(1)];
 
 const fn queued(every_ms: u64) -> [Stream; 1] {
@@ -127,7 +127,7 @@ fn main() {
     }
 }
 
-/// Prints the times from acceptance to the lane's queue, by the rate of requests.
+/// Prints the times from acceptance to the lane's queue, for each rate of requests.
 fn print_queued(ticks: u64, market: &[(i32, Record)]) {
     for streams in &QUEUED {
         let run = Run::new(ticks, market, streams);
@@ -142,8 +142,8 @@ fn print_queued(ticks: u64, market: &[(i32, Record)]) {
     }
 }
 
-/// Returns a histogram's count, its mean in microseconds, and the percentage below each bucket's bound from 10 to 1,000
-/// µs. The histogram is in seconds.
+/// Returns a histogram's count, its mean in microseconds, and its distribution: the percentage below each bucket bound
+/// from 10 to 1,000 µs. The histogram is in seconds.
 fn distribution(histogram: &PrometheusHistogram) -> (u64, f64, Vec<(f64, f64)>) {
     let mut registry = Registry::default();
     registry.register("x", "x", histogram.clone());
@@ -211,18 +211,18 @@ fn now_ns() -> i64 {
 /// The results of one stream.
 struct Answers {
     latency_ns: Histogram<u64>,
-    /// Time from the deadline to the error.
+    /// Times from the deadline to the error.
     behind_deadline_ns: Histogram<u64>,
     expired: u64,
 }
 
 struct Run {
-    /// Time of rows from arrival to the end of their batch.
+    /// Times of rows from arrival to the end of their batch.
     batch_ns: Histogram<u64>,
-    /// Time of signals from read to commit.
+    /// Times of signals from the read of the record to the commit.
     commit_ns: Histogram<u64>,
     answers: Vec<Answers>,
-    /// Time of requests that began at once, from acceptance to their lane's queue; in seconds.
+    /// Times from acceptance to the lane's queue, in seconds, for requests that began at once.
     enqueue: PrometheusHistogram,
 }
 
@@ -310,7 +310,7 @@ impl Run {
     }
 }
 
-/// Sends requests until the run is over; returns each one's time of creation by its id.
+/// Sends requests until the run is over. Returns the creation time of each by its id.
 fn ask(log: &Arc<dyn EventLog>, streams: &[Stream], is_over: &Receiver<()>) -> BTreeMap<String, i64> {
     let mut producer = log.producer("asks").expect("a producer");
     let mut asked = BTreeMap::new();
@@ -382,7 +382,7 @@ fn answers(log: &Arc<dyn EventLog>, place: usize, stream: &Stream, asked: &BTree
     answers
 }
 
-/// Returns the times of all batches' rows, from the batch's oldest arrival to its end.
+/// Returns the times of all rows, from the oldest arrival of their batch to its end.
 fn batches(log: &Arc<dyn EventLog>) -> Histogram<u64> {
     let mut batches = histogram();
     let mut running = BTreeMap::new();

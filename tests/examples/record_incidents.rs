@@ -1,12 +1,13 @@
-//! Records the incidents of `tests/fixtures/incidents` by runs of the real engine with real lanes, in the form of
-//! `replay export`. Each has a fault that an engineer has to find.
+//! Records the incidents of `tests/fixtures/incidents` with runs of the real engine on real lanes, in the form of
+//! `replay export`. Each incident has a fault that an engineer has to find.
 //!
 //! ```text
 //! cargo run -p warptape-tests --example record_incidents
 //! WRITE_GOLDEN=1 cargo test -p warptape-pipeline --test binary incidents
 //! ```
 //!
-//! Times are measured, so each recording differs; the second command stores the output of `replay why` for it.
+//! Times are measured, so each recording differs. The second command stores the output of `replay why` for the new
+//! recording.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,14 +29,15 @@ use warptape_tests::injected::{InjectedDelay, InjectedLanes};
 use warptape_tests::live_run::{Feed, run_live};
 
 const PARTITIONS: i32 = 2;
-/// Least time of a healthy lane per row, in nanoseconds, so that lanes are the bottleneck and few ticks are a load.
+/// Least time of a healthy lane per row, in nanoseconds. It makes lanes the bottleneck, so that few ticks are a high
+/// load.
 const ROW_NS: u64 = 2_000_000;
-/// Times of the fault's beginning and of the run's end.
+/// Time at which the fault begins. The next constant is the time at which the run ends.
 const TURN: Duration = Duration::from_secs(2);
 const END: Duration = Duration::from_secs(4);
 
 fn main() {
-    // Compiling its kernels takes seconds, during which the market would go on.
+    // Compiling the device's kernels takes seconds, during which the market would go on.
     drop(EMULATOR.open("cuda:0").expect("it can be emulated"));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/incidents");
     hot_symbol(&folder);
@@ -62,7 +64,7 @@ fn config(devices: &[&str]) -> (EngineConfig, BTreeMap<LaneId, InjectedDelay>) {
 }
 
 fn market() -> SynthSource {
-    // All symbols are equally active, so that only the incident makes lanes unequal.
+    // All symbols are equally active, so that only the incident makes lanes differ.
     let config = SynthConfig {
         symbols: 48,
         zipf_exponent: 0.0,
@@ -74,7 +76,7 @@ fn market() -> SynthSource {
     SynthSource::new(config).expect("the configuration is valid")
 }
 
-/// One symbol gets more ticks than its lane can process beside its other symbols.
+/// Incident: one symbol gets more ticks than its lane can process beside its other symbols.
 fn hot_symbol(folder: &Path) {
     let is_hot = AtomicBool::new(false);
     let mut market = market().enumerate().map(|(number, mut tick)| {
@@ -153,7 +155,7 @@ fn record(
     println!("{}: {} records, {bytes} bytes", path.display(), exported.records());
 }
 
-/// Emulated devices; the second one becomes hot.
+/// Emulated devices, the second of which becomes hot.
 struct Warm {
     is_hot: Arc<AtomicBool>,
 }
@@ -165,7 +167,7 @@ impl Devices for Warm {
 
     fn sample(&self, name: &str) -> Option<Sample> {
         let is_hot = name == "cuda:1" && self.is_hot.load(Ordering::Relaxed);
-        // NVML's bit for a slowdown by the hardware because of heat.
+        // NVML sets this bit if the hardware slows down because of heat.
         let (temperature_c, throttle_bits) = if is_hot { (89, 0x40) } else { (61, 0) };
         Some(Sample {
             temperature_c: Some(temperature_c),

@@ -1,4 +1,4 @@
-//! Sets `cfg(loom)` for this crate alone; in RUSTFLAGS it would compile tokio without sockets.
+//! Sets `cfg(loom)` for this crate only; in RUSTFLAGS, the flag would compile tokio without sockets.
 
 fn main() {
     println!("cargo::rustc-cfg=loom");

@@ -1,13 +1,13 @@
-//! Counts of the situations that simulated runs met.
+//! Counts of the situations that simulated runs have met.
 
 use warptape_engine::{Command, Event, Observer};
 
 use crate::vocabulary::{Commands, Events};
 
-/// Declares the counts once: the struct, its sum and its least.
+/// Declares all counts in one place, and derives the struct, its sum and its least count from them.
 macro_rules! coverage {
     ($($(#[$doc:meta])* $count:ident,)*) => {
-        /// Counts of a run's situations: seeds that meet nothing would prove nothing.
+        /// Numbers of situations that a run met. A seed that meets no situation proves nothing.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Coverage {
             $($(#[$doc])* pub $count: usize,)*
@@ -18,7 +18,7 @@ macro_rules! coverage {
         }
 
         impl Coverage {
-            /// Returns the sums of both.
+            /// Returns the sums of two coverages.
             pub fn plus(self, other: Self) -> Self {
                 Self {
                     $($count: self.$count + other.$count,)*
@@ -27,7 +27,7 @@ macro_rules! coverage {
                 }
             }
 
-            /// Returns the least of its counts with its name.
+            /// Returns the smallest count with its name.
             pub fn least(&self) -> (&'static str, usize) {
                 let counts = [$((stringify!($count), self.$count),)*];
                 counts.into_iter().min_by_key(|(_, count)| *count).expect("there are counts")
@@ -37,159 +37,160 @@ macro_rules! coverage {
 }
 
 coverage! {
-    /// Signals emitted.
+    /// Number of emitted signals.
     signals,
-    /// Late ticks.
+    /// Number of late ticks.
     late,
-    /// Dead letters.
+    /// Number of dead letters.
     dead,
-    /// Processes started after the first.
+    /// Number of processes started after the first.
     crashes,
-    /// Commits that were in flight at a crash.
+    /// Number of commits in flight at a crash.
     commits_cut,
-    /// Lanes lost.
+    /// Number of lost lanes.
     lanes_lost,
-    /// Commands given to lanes on devices.
+    /// Number of commands given to lanes on devices.
     device_commands,
-    /// Batches that devices began before the previous one was finished.
+    /// Number of batches that devices began before the previous one was finished.
     batches_overlapped,
-    /// Lanes lost because their devices failed.
+    /// Number of lanes lost because their device failed.
     device_faults,
-    /// Lanes lost because another lane on their device had broken it.
+    /// Number of lanes lost because another lane had broken their shared device.
     devices_shared,
-    /// Devices with several lanes that a critical error took from all of them.
+    /// Number of devices with several lanes whose critical error took all of the lanes.
     devices_lost_whole,
-    /// Slices that devices ran beside batches.
+    /// Number of slices that devices ran beside batches.
     device_slices,
-    /// Batches that overtook a slice given to their lane earlier.
+    /// Number of batches that overtook a slice which their lane got earlier.
     slices_passed,
-    /// Lanes lost because their devices failed at a slice.
+    /// Number of lanes lost because their device failed at a slice.
     background_faults,
-    /// Lanes lost whose groups were placed again from memory.
+    /// Number of lost lanes whose groups were placed again from memory.
     losses_kept,
-    /// Lanes on devices lost whose partitions were restored.
+    /// Number of lost lanes on devices whose partitions were restored.
     losses_not_kept,
-    /// Groups that lanes were told to let go of.
+    /// Number of groups that lanes were told to release.
     releases,
-    /// Groups that moved to lanes with less work.
+    /// Number of groups that moved to lanes with less work.
     moves_balanced,
-    /// Groups that came back from lanes on devices.
+    /// Number of groups that moved back from lanes on devices.
     moves_to_host,
-    /// Groups that came back from lanes on the processor.
+    /// Number of groups that moved back from lanes on the processor.
     moves_to_device,
-    /// Groups that never came back: their lanes were lost, their partitions restored, or the process died.
+    /// Number of groups that were never released: their lanes were lost, their partitions restored, or the process
+    /// died.
     moves_cut,
-    /// Partitions paused.
+    /// Number of times that a partition was paused.
     pauses,
-    /// Fetches that a restore made stale.
+    /// Number of fetches that a restore made stale.
     stale_fetches,
-    /// Faults after draining had begun.
+    /// Number of faults after draining had begun.
     faults_while_stopping,
-    /// Partitions restored from a snapshot past the beginning.
+    /// Number of partitions restored from a snapshot after the beginning.
     snapshots_used,
-    /// Partitions restored from snapshots of which compaction had removed older records.
+    /// Number of partitions restored from snapshots after compaction had removed older records of them.
     snapshots_compacted,
-    /// Partitions restored from a snapshot written in several transactions, while the previous one still existed.
+    /// Number of partitions restored from a snapshot that was written in several transactions, beside the previous one.
     snapshots_beside,
-    /// Pages of evicted symbols, found in the log.
+    /// Number of pages of evicted symbols found in the log.
     pages_found,
-    /// Reads of such pages, for ticks of their symbols.
+    /// Number of reads of such pages, because ticks of their symbols came.
     pages_read,
-    /// Restored states whose partition was gone before the read ended.
+    /// Number of restored states whose partition was gone before the read ended.
     restores_outlived,
-    /// Partitions restored with a tail whose outputs already existed.
+    /// Number of partitions restored with a tail whose outputs already existed.
     tails_replayed,
-    /// Risk requests answered.
+    /// Number of answered risk requests.
     risk_answers,
-    /// Requests that expired.
+    /// Number of expired requests.
     risk_expired,
-    /// Requests shed because tasks waited for too long.
+    /// Number of requests shed because tasks waited too long.
     risk_shed,
-    /// Slices of critical tasks run by lanes with ticks.
+    /// Number of slices of critical tasks that ran on lanes with ticks.
     slices_reserved,
-    /// Slices of tasks that had waited longest.
+    /// Number of slices of tasks that were chosen because they had waited longest.
     slices_aged,
-    /// Requests that expired before their market snapshot.
+    /// Number of requests that expired before their market snapshot.
     expired_before_taken,
-    /// Requests with values from the market.
+    /// Number of requests with values from the market.
     risk_of_market,
-    /// Rounds concluded beside the core.
+    /// Number of rounds concluded outside the core.
     rounds_in_background,
-    /// Fetches of requests held until ticks were read again.
+    /// Number of fetches of requests that were held until ticks had been read again.
     requests_held,
-    /// Requests that came before the ticks of another partition were read again.
+    /// Number of requests that came before the ticks of another partition had been read again.
     markets_absent,
-    /// Transactions that left results to the next one.
+    /// Number of transactions that left results to the next one.
     results_left,
-    /// Requests at or after the committed offset that a starting process found answered.
+    /// Number of answered requests, at or after the committed offset, that a starting process found.
     answers_found,
-    /// Slices that revalued only some positions of a portfolio, the others having been kept.
+    /// Number of slices that revalued only some positions of a portfolio, because the others had been kept.
     portfolios_followed,
-    /// Processes that ended without lanes, or without a commit's answer.
+    /// Number of processes that ended without lanes, or without an answer to a commit.
     gave_up,
-    /// Processes that ended because no transaction succeeded for too long.
+    /// Number of processes that ended because no transaction succeeded for too long.
     outages_given_up,
-    /// Times that the group's offsets were set from outside.
+    /// Number of times that the group's offsets were set from outside.
     offsets_reset,
-    /// Partitions that continued at another offset than the group's committed one.
+    /// Number of partitions that continued at another offset than the group's committed one.
     offsets_overruled,
-    /// Times that a partition lost records covered by a snapshot.
+    /// Number of times that a partition lost records covered by a snapshot.
     ticks_removed,
-    /// Times that several partitions were assigned to a process at once.
+    /// Number of times that a process got several partitions at once.
     assigned_together,
-    /// Transactions aborted and sent again.
+    /// Number of transactions that were aborted and sent again.
     commits_aborted,
-    /// Transactions whose outcome was found out later.
+    /// Number of transactions whose outcome was found out later.
     commits_unknown,
-    /// Transactions rejected by the fence or the group, because a partition had another owner by then.
+    /// Number of transactions that the fence or the group rejected, because a partition had another owner by then.
     commits_refused,
-    /// Partitions that were handed over with everything committed.
+    /// Number of partitions that were handed over after everything was committed.
     handed_over,
-    /// Partitions released before everything was committed.
+    /// Number of partitions that were released before everything was committed.
     handed_over_late,
-    /// Partitions that got another owner before the previous one knew.
+    /// Number of partitions that got another owner before the previous one knew it.
     partitions_lost,
-    /// Lanes that hung in a batch until they were given up.
+    /// Number of lanes that hung in a batch until they were given up.
     lanes_hung,
-    /// Lanes that hung in anything else until they were given up.
+    /// Number of lanes that hung in another operation until they were given up.
     lanes_hung_opening,
-    /// Lanes on the processor that were started again.
+    /// Number of restarted lanes on the processor.
     lanes_restarted,
-    /// Samples of devices in the journal.
+    /// Number of device samples in the journal.
     device_samples,
-    /// Entries of the journal that hold the scheduler's state.
+    /// Number of journal entries that contain the scheduler's state.
     checkpoints,
-    /// Transactions recorded as committed in the journal.
+    /// Number of transactions recorded as committed in the journal.
     commits_told,
-    /// Commit attempts recorded as aborted in the journal.
+    /// Number of commit attempts recorded as aborted in the journal.
     aborts_told,
-    /// Lanes taken out of service because they failed or were slow.
+    /// Number of lanes taken out of service because they failed or were slow.
     breakers_opened,
-    /// Lanes returned to service after a trial.
+    /// Number of lanes returned to service after a trial.
     breakers_closed,
-    /// Lanes lost because their device had met a critical error.
+    /// Number of lanes lost because of a critical error of their device.
     xid_errors,
-    /// Processes that were asked to end while rows waited, and ended.
+    /// Number of processes that were asked to end while rows waited, and ended.
     drains,
-    /// Checks of lanes that the engine ignored because it had been held up itself.
+    /// Number of checks of lanes that the engine ignored, because it had itself been held up.
     held_up,
-    /// Networks given to processes at their start.
+    /// Number of networks given to processes at their start.
     networks_told,
-    /// Choices for which shadow policies were asked.
+    /// Number of choices for which shadow policies were asked.
     shadows_asked,
-    /// Times that the wanted number of lanes changed.
+    /// Number of changes of the wanted number of lanes.
     lanes_wanted,
-    /// Journals modelled under other configurations.
+    /// Number of journals modelled with other configurations.
     journals_modelled,
-    /// Lane events that the core got within a turn, after another event.
+    /// Number of lane events that the core got within a turn, after another event.
     news_in_turns,
-    /// Fetches of risk requests that it took within a turn.
+    /// Number of fetches of risk requests that the core took within a turn.
     requests_in_turns,
-    /// Prepared requests that it took within a turn.
+    /// Number of prepared requests that the core took within a turn.
     prepared_in_turns,
-    /// Operators' commands that were executed.
+    /// Number of executed operators' commands.
     controls_done,
-    /// Operators' commands that were refused.
+    /// Number of refused operators' commands.
     controls_refused,
 }
 

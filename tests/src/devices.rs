@@ -1,4 +1,4 @@
-//! Devices of simulated lanes, emulated with occasional faults. Devices that tests can observe.
+//! Emulated devices of simulated lanes, with occasional faults. Also devices that tests can observe.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -10,27 +10,27 @@ use warptape_kernels::device::{Address, Device, DeviceError, Devices, Fault, Fau
 
 use crate::random::Random;
 
-/// One emulator for all runs, because compiling its kernels takes seconds.
+/// The emulator of all runs. It is shared because compiling its kernels takes seconds.
 pub static EMULATOR: LazyLock<Arc<Emulator>> = LazyLock::new(Arc::default);
 
-/// Largest number of launches and downloads before a faulty device fails.
+/// Greatest number of launches and downloads before a faulty device fails.
 const CALLS_MAX: usize = 50;
-/// The same for its stream of slices, which are few.
+/// Greatest number of such calls on the stream of slices, which are few.
 const BACKGROUND_CALLS_MAX: usize = 2;
 
-/// Devices of which some fail, as the seed decides.
+/// Devices, some of which fail as the seed decides.
 pub struct SimulatedDevices {
-    /// `None` once devices must work without faults.
+    /// Draws the faults; `None` once devices must work without faults.
     faults: Mutex<Option<Random>>,
 }
 
 impl SimulatedDevices {
-    /// Makes the devices of a seed.
+    /// Creates the devices of a seed.
     pub fn new(random: Random) -> Self {
         Self { faults: Mutex::new(Some(random)) }
     }
 
-    /// Makes devices opened from now on work without faults.
+    /// Makes all devices opened from now on work without faults.
     pub fn heal(&self) {
         *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -40,7 +40,7 @@ impl SimulatedDevices {
         Arc::new(ProcessDevices { devices: self.clone(), contexts: Mutex::default() })
     }
 
-    /// Draws the next device's faults: in its own stream, and in that of its slices.
+    /// Draws the faults of the next device: on its main stream, and on the stream of its slices.
     fn draw_faults(&self) -> [Option<Fault>; 2] {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(random) = faults.as_mut() else { return [None, None] };
@@ -61,7 +61,7 @@ impl SimulatedDevices {
 /// The devices of one process; all lanes on a device share its context.
 struct ProcessDevices {
     devices: Arc<SimulatedDevices>,
-    /// True for each device with a broken context. Written and read by the lanes on it.
+    /// For each device, true if its context is broken. The lanes on the device write and read it.
     contexts: Mutex<BTreeMap<String, Arc<AtomicBool>>>,
 }
 
@@ -75,9 +75,9 @@ impl Devices for ProcessDevices {
     }
 }
 
-/// A replacement for a launch.
+/// A function that replaces a launch.
 type Launch = Box<dyn FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send>;
-/// A wrapper of a stream in the background.
+/// A function that wraps a background stream.
 type Background = Box<dyn FnMut(Box<dyn Device>) -> Box<dyn Device> + Send>;
 
 /// A device that a test can observe.
@@ -88,7 +88,7 @@ pub struct Intercepted {
 }
 
 impl Intercepted {
-    /// Makes a device whose launches go through a function.
+    /// Creates a device whose launches go through a function.
     pub fn launches(
         device: Box<dyn Device>,
         launch: impl FnMut(&mut dyn Device, &Kernel, &[u8], usize) -> Result<(), DeviceError> + Send + 'static,
@@ -96,7 +96,7 @@ impl Intercepted {
         Self { device, launch: Box::new(launch), background: Box::new(|background| background) }
     }
 
-    /// Makes a device whose streams in the background are wrapped by a function.
+    /// Creates a device whose background streams are wrapped by a function.
     pub fn background(
         device: Box<dyn Device>,
         background: impl FnMut(Box<dyn Device>) -> Box<dyn Device> + Send + 'static,
@@ -154,7 +154,7 @@ impl Device for Intercepted {
     }
 }
 
-/// Emulated devices whose streams in the background launch nothing until the gate is open.
+/// Emulated devices whose background streams launch nothing until the gate is open.
 #[derive(Clone, Default)]
 pub struct GatedDevices {
     gate: Arc<Gate>,
@@ -162,7 +162,8 @@ pub struct GatedDevices {
 
 #[derive(Default)]
 struct Gate {
-    /// Number of launches that reached the gate, and true if it is open. Written by both sides, which wake each other.
+    /// Number of launches that reached the gate, and true if the gate is open. Both sides write this, and wake each
+    /// other.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
@@ -171,7 +172,7 @@ impl GatedDevices {
     /// Waits until a launch has reached the gate.
     ///
     /// # Panics
-    /// If none has within `patience`.
+    /// If no launch has reached it within `patience`.
     pub fn wait_for_launch(&self, patience: Duration) {
         let state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.gate.changed.wait_timeout_while(state, patience, |(launches, _)| *launches == 0);

@@ -1,4 +1,5 @@
-//! Reads a timeline back, and checks Perfetto's requirements: described tracks, nested slices, flows with two ends.
+//! Reads a timeline back, and checks the requirements of Perfetto: described tracks, nested slices, flows with two
+//! ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,38 +9,38 @@ use warptape_timeline::proto::{EventType, Trace, TrackDescriptor, TrackEvent};
 /// A timeline that was read back.
 #[derive(Debug, Default)]
 pub struct Drawn {
-    /// Slices, in the order of their beginnings in the file.
+    /// Slices, in the order in which they begin in the file.
     pub slices: Vec<DrawnSlice>,
-    /// Counts of instants by name.
+    /// Number of instants by name.
     pub instants: BTreeMap<String, u64>,
-    /// Names of tracks with content.
+    /// Names of tracks that have content.
     pub tracks: BTreeSet<String>,
     /// Earliest time.
     pub first_ns: u64,
     /// Values of counters by track, in the order of the file.
     pub counters: BTreeMap<u64, Vec<(u64, i64)>>,
-    /// By flow, the number of its beginnings and steps, and of its ends.
+    /// By flow: the number of its beginnings and steps, and the number of its ends.
     pub flows: BTreeMap<u64, (u64, u64)>,
-    /// Names of tracks, each after the names of its parents.
+    /// Names of tracks; a name begins with the names of the track's parents.
     pub names: BTreeMap<u64, String>,
 }
 
 /// A slice that was read back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DrawnSlice {
-    /// Its track.
+    /// The slice's track.
     pub track: u64,
-    /// Its name.
+    /// The slice's name.
     pub name: String,
     /// Time of its beginning.
     pub begin_ns: u64,
     /// Time of its end.
     pub end_ns: u64,
-    /// Its annotations with numbers.
+    /// The slice's annotations with numbers.
     pub numbers: BTreeMap<String, i64>,
-    /// Its annotations with texts.
+    /// The slice's annotations with texts.
     pub texts: BTreeMap<String, String>,
-    /// Flows through it.
+    /// Flows through the slice.
     pub flows: Vec<u64>,
 }
 
@@ -52,7 +53,7 @@ struct Edge {
 /// Reads a timeline.
 ///
 /// # Errors
-/// A description, if Perfetto would not show it as intended.
+/// If Perfetto would not show the timeline as intended; the error describes why.
 pub fn read_drawn(bytes: &[u8]) -> Result<Drawn, String> {
     let trace = Trace::decode(bytes).map_err(|error| error.to_string())?;
     let mut tracks: BTreeMap<u64, TrackDescriptor> = BTreeMap::new();
@@ -137,8 +138,8 @@ impl Drawn {
         names
     }
 
-    /// Checks a whole journal's timeline: every ending flow has begun, and a commit's flows come only from drawn
-    /// batches.
+    /// Checks the timeline of a whole journal: every flow that ends has begun, and flows to a commit come only from
+    /// drawn batches.
     ///
     /// # Errors
     /// A description of the first violation.
@@ -173,8 +174,8 @@ fn slice_of(
     Ok(DrawnSlice { track, name, begin_ns, end_ns: begin_ns, numbers, texts, flows: event.flow_ids.clone() })
 }
 
-/// Checks nesting. Perfetto sorts events by time, and an end closes the slice that began last. The intended slice,
-/// which began last in the file, must be that one.
+/// Checks nesting. Perfetto sorts events by time, and an end closes the slice that began last. The closed slice must be
+/// the intended one, which began last in the file.
 fn check_nesting(edges: &[Edge]) -> Result<(), String> {
     let mut by_time: Vec<usize> = (0..edges.len()).collect();
     by_time.sort_by_key(|index| edges[*index].at_ns);

@@ -82,7 +82,7 @@ pub fn engine_config(stages: StageConfig, lanes: i32) -> EngineConfig {
 /// Returns the default stage configuration of `warptape` for these bars.
 ///
 /// # Panics
-/// If one of them is no bar.
+/// If one of the texts is not a bar.
 pub fn stage_config(bars: &[&str]) -> StageConfig {
     let bars = bars.iter().map(|bars| bars.parse().expect("a specification of bars")).collect();
     StageConfig {
@@ -93,12 +93,12 @@ pub fn stage_config(bars: &[&str]) -> StageConfig {
     }
 }
 
-/// Publishes ticks in records of `batch`.
+/// Publishes ticks in records of `batch` ticks.
 pub fn feed(log: &Arc<dyn EventLog>, partitions: i32, batch: usize, ticks: impl Iterator<Item = Tick>) {
     push_all(publisher(log, partitions, batch), ticks);
 }
 
-/// Publishes ticks into an existing topic, in records of `batch`.
+/// Publishes ticks to an existing topic, in records of `batch` ticks.
 pub fn feed_topic(
     log: &Arc<dyn EventLog>,
     topic: &str,
@@ -116,7 +116,7 @@ fn push_all(mut publisher: Publisher, ticks: impl Iterator<Item = Tick>) {
     publisher.flush().expect("the log takes the ticks");
 }
 
-/// Returns a publisher of records of `batch` ticks; creates missing topics.
+/// Returns a publisher of records of `batch` ticks. Missing topics are created.
 pub fn publisher(log: &Arc<dyn EventLog>, partitions: i32, batch: usize) -> Publisher {
     let (topics, plan) = (Topics::new(""), TopicPlan::new(partitions));
     let partitions = create_missing_topics(log.as_ref(), &topics, &plan).expect("the topics can be made");
@@ -142,14 +142,14 @@ pub fn run_to_end(log: &Arc<dyn EventLog>, config: EngineConfig) -> Summary {
     run(log.clone(), config, progress, stopped).expect("the engine works")
 }
 
-/// Returns the end of each partition of a topic.
+/// Returns the end offset of each partition of a topic.
 pub fn topic_ends(log: &dyn EventLog, topic: &str) -> Vec<(i32, i64)> {
     let topics = log.topics().expect("the log is readable");
     let info = topics.iter().find(|info| info.spec.name == topic).expect("the topic exists");
     (0..).zip(info.offsets.iter().map(|range| range.next)).collect()
 }
 
-/// Wait between two checks for the end.
+/// Wait of one poll, between two checks for the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Returns all records of one partition.

@@ -1,4 +1,4 @@
-//! Lanes of the real engine with injected delays and faults around the lane's own work.
+//! Lanes of the real engine, with delays and faults injected around the lane's own work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use warptape_pipeline::runtime::{
 };
 use warptape_schemas::journal::LaneId;
 
-/// Extra time of a lane per row of a batch, also when it is measured. It may change while the lane works.
+/// Extra time of a lane per row of a batch, which also applies while the lane is measured. It may change while the lane
+/// works.
 #[derive(Clone, Debug, Default)]
 pub struct InjectedDelay(Arc<AtomicU64>);
 
 impl InjectedDelay {
-    /// Makes a delay of `row_ns` nanoseconds per row.
+    /// Creates a delay of `row_ns` nanoseconds per row.
     pub fn of_row_ns(row_ns: u64) -> Self {
         Self(Arc::new(row_ns.into()))
     }
@@ -35,12 +36,12 @@ impl InjectedDelay {
     }
 }
 
-/// Opens lanes as configured, and wraps them in delays and faults.
+/// Opens lanes as configured, and adds delays and faults to them.
 #[derive(Clone, Debug, Default)]
 pub struct InjectedLanes {
     /// Delays, by lane.
     pub delays: BTreeMap<LaneId, InjectedDelay>,
-    /// Batches that a lane completes in its first life before it fails, by lane.
+    /// Number of batches that a lane completes in its first life before it fails, by lane.
     pub batches_before_fault: BTreeMap<LaneId, u64>,
 }
 
@@ -63,7 +64,7 @@ impl OpenLanes for InjectedLanes {
 struct Injected {
     work: Box<dyn LaneWork>,
     delay: InjectedDelay,
-    /// Batches until the fault.
+    /// Number of batches left until the fault; `None` without a fault.
     batches_left: Option<u64>,
 }
 
@@ -86,7 +87,7 @@ impl LaneWork for Injected {
 
     fn obey(&mut self, command: LaneCommand) -> Result<Option<LaneResult>, DeviceError> {
         if let LaneCommand::Run(batch) = &command {
-            // Batches that measure a lane have no number.
+            // Batches that measure a lane have a negative number.
             if let Some(left) = self.batches_left.as_mut().filter(|_| batch.batch >= 0) {
                 assert!(*left > 0, "an injected fault");
                 *left -= 1;

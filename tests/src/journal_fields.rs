@@ -1,26 +1,26 @@
-//! The fields of the journal's inputs, with a verification's knowledge of each. A field is safe if a forger who
+//! The fields of the journal's inputs, and what a verification knows about each. A field is safe if a forger who
 //! recomputes hashes and decisions cannot change it unnoticed.
 //!
-//! `docs/anchors.md` has this table; the tests compare it with the journal's types and with forgeries.
+//! `docs/anchors.md` has this table. Tests compare the table with the journal's types and with forgeries.
 
 use Known::{Checked, Stated};
 
-/// A verification's knowledge of a field.
+/// The knowledge of a verification about a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The field is derived again or compared; the text names the source.
+    /// The verification derives the field again or compares it; the text names the source.
     Checked(&'static str),
-    /// The field cannot be checked, or not in every case; the text gives the reason.
+    /// The verification cannot check the field, at least in some cases; the text gives the reason.
     Stated(&'static str),
 }
 
 impl Known {
-    /// Returns true if every forgery of it is found.
+    /// True if every forgery of the field is found.
     pub fn is_checked(self) -> bool {
         matches!(self, Checked(_))
     }
 
-    /// Returns the source of the check, or the reason why there is none.
+    /// Returns the source of the check, or the reason why there is no check.
     pub fn words(self) -> &'static str {
         match self {
             Checked(words) | Stated(words) => words,
@@ -28,13 +28,13 @@ impl Known {
     }
 }
 
-/// Fields of one record with the same knowledge; `*` means all other fields of the record.
+/// Fields of one record about which a verification knows the same; `*` means all other fields of the record.
 pub struct Fields {
     /// The record's name in the schema of the journal.
     pub record: &'static str,
-    /// Its fields.
+    /// The names of the fields.
     pub fields: &'static [&'static str],
-    /// A verification's knowledge of the fields.
+    /// The knowledge of a verification about the fields.
     pub known: Known,
 }
 
@@ -165,7 +165,8 @@ pub const FIELDS: &[Fields] = &[
     fields("Trained", &["network"], Checked("its hash")),
 ];
 
-/// Knowledge about a removed entry, by the name of its input, if everything after it was recomputed.
+/// The knowledge of a verification about a removed entry, by the name of its input, if all later entries were
+/// recomputed.
 pub const REMOVED: &[(&str, Known)] = &[
     ("Started", STEPPED),
     ("PartitionAssigned", STEPPED),
@@ -197,7 +198,7 @@ pub const REMOVED: &[(&str, Known)] = &[
     ("Positions", Stated("a summary of earlier entries")),
 ];
 
-/// Returns a verification's knowledge of a field; `None` if the table lacks it.
+/// Returns what a verification knows about a field; `None` if the table lacks the field.
 pub fn known(record: &str, field: &str) -> Option<Known> {
     let of_record = FIELDS.iter().filter(|fields| fields.record == record);
     let named = of_record.clone().find(|fields| fields.fields.contains(&field));

@@ -1,10 +1,10 @@
-//! Behaviour across crates: shared code of the tests in `tests/`.
+//! Code shared by the tests in `tests/`, which check behaviour across crates.
 //!
-//! [`market`] makes small random logs. [`sequential`] runs them plainly, and [`simulation`] runs them through the
-//! engine's core with simulated lanes, commits and crashes. All three are functions of a seed. [`engine_run`] runs the
-//! real engine, and [`live_run`] runs it on a live market. [`drawn`] reads timelines back. [`wrapped_log`] is a log
-//! with replaceable parts, and [`injected`] has lanes with delays and faults. [`vocabulary`] counts the cores' commands
-//! and events. [`turns`] is for benchmarks.
+//! [`market`] makes small random logs. [`sequential`] runs them plainly; [`simulation`] runs them through the engine's
+//! core with simulated lanes, commits and crashes. The results of all three depend only on a seed. [`engine_run`] runs
+//! the real engine, and [`live_run`] runs it on a live market. [`drawn`] reads timelines back. [`wrapped_log`] is a log
+//! with replaceable parts, and [`injected`] has lanes with delays and faults. [`vocabulary`] counts the commands and
+//! events of the cores. [`turns`] is for benchmarks.
 
 pub mod coverage;
 pub mod devices;

@@ -1,4 +1,4 @@
-//! The real engine on a market that is fed in real time.
+//! Runs the real engine on a market that is fed in real time.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,24 +12,24 @@ use warptape_schemas::tick::Tick;
 
 use crate::engine_run::{publisher, topic_ends};
 
-/// Time between two pieces of the market.
+/// Time between the publication of two pieces of the market.
 const PIECE: Duration = Duration::from_millis(10);
 
 /// A market and the pace of its feed.
 pub struct Feed<'a> {
-    /// Its endless ticks.
+    /// Endless ticks of the market.
     pub market: &'a mut dyn Iterator<Item = Tick>,
-    /// Ticks per second, a multiple of 100.
+    /// Number of ticks per second, a multiple of 100.
     pub ticks_per_s: usize,
-    /// Number of partitions of the topics, which are created if missing.
+    /// Number of partitions of the topics. Missing topics are created.
     pub partitions: i32,
 }
 
-/// Feeds a market in real time, and runs actions at times after the beginning, by the clock. Returns the actions' times
-/// in the engine's journal, and as the last one the end.
+/// Feeds a market in real time, and runs actions at the given times after the start. Returns the times of the actions
+/// on the engine's clock, and last the time of the end.
 ///
 /// # Panics
-/// If the engine fails, or the log does.
+/// If the engine or the log fails.
 pub fn run_live(
     log: &Arc<dyn EventLog>,
     config: EngineConfig,

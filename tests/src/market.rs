@@ -1,4 +1,4 @@
-//! Small random markets: source records of every kind, good and bad, and configurations to run them with.
+//! Small random markets: source records of every kind, good and bad, and configurations with which to run them.
 
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
@@ -15,7 +15,7 @@ const MILLISECOND_NS: i64 = 1_000_000;
 /// Source records by partition.
 pub type SourceLog = Vec<Vec<Vec<u8>>>;
 
-/// A stage configuration with short windows, so that small markets reach every indicator.
+/// Returns a stage configuration with short windows, so that small markets reach every indicator.
 pub fn stage_config(random: &mut Random) -> StageConfig {
     let all = ["100ms", "1s", "5s", "tick:1", "tick:7", "volume:3"];
     let mut bars: Vec<BarSpec> = Vec::new();
@@ -28,7 +28,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
     let has_limits = random.index(2) == 1;
     let allowed_lateness_ns = [0, 50, 2_000][random.index(3)] * MILLISECOND_NS;
     let groups_per_partition = random.between(1, 5) as u32;
-    // An odd number of groups is not divided evenly.
+    // In some markets with several groups, the venue FAR has its own allowed lateness.
     let far = (groups_per_partition > 1 && random.index(2) == 1)
         .then(|| ("FAR".to_owned(), 2_500 * MILLISECOND_NS - allowed_lateness_ns));
     StageConfig {
@@ -37,7 +37,7 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
             "bollinger_width" => 1.0,
             "ema_fast" | "macd_fast" | "macd_signal" | "momentum" | "roc" => 2.0,
             "ema_slow" | "macd_slow" => 4.0,
-            // Optional indicators are off in some of the markets.
+            // In some of the markets, optional indicators are off.
             _ if parameter.min == 0.0 && !has_limits => 0.0,
             _ => 3.0,
         }),
@@ -50,14 +50,14 @@ pub fn stage_config(random: &mut Random) -> StageConfig {
     }
 }
 
-/// Returns a record's time of writing: some time near that of its ticks, the same for the same bytes.
+/// Returns a record's time of writing, which is near the times of its ticks. Equal bytes give an equal time.
 pub fn written_ns(record: &[u8]) -> i64 {
     let sum = record.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
     START_NS + i64::from(sum) * 100 * MILLISECOND_NS
 }
 
-/// Returns records for `partitions` partitions: single ticks, batches, and in every other partition one in forty
-/// poisoned.
+/// Returns records for `partitions` partitions: single ticks and batches. In about half of the partitions, one record
+/// in forty is poisoned.
 pub fn source_log(random: &mut Random, partitions: usize, records: usize) -> SourceLog {
     (0..partitions).map(|partition| partition_log(random, partition, records)).collect()
 }
@@ -65,7 +65,7 @@ pub fn source_log(random: &mut Random, partitions: usize, records: usize) -> Sou
 fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<Vec<u8>> {
     let symbols = random.between(1, 9);
     let mut time_ns = START_NS;
-    // A flipped bit in an event time makes all later ticks late, so only every other log is poisoned.
+    // A flipped bit in an event time makes all later ticks late, so only about half of the partitions are poisoned.
     let poisoned = random.one_in(2);
     let mut log = Vec::with_capacity(records);
     for _ in 0..records {
@@ -91,7 +91,7 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
     log
 }
 
-/// Encodes an operator's record, which may move event time back.
+/// Encodes an operator's record that may move event time back.
 fn set_event_time(event_time_max_ns: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let set = SetEventTime {
@@ -137,12 +137,12 @@ fn tick(random: &mut Random, partition: usize, symbols: i64, time_ns: &mut i64) 
     }
 }
 
-/// Shifts prices to about 0.
+/// Shifts prices to about 0, as in a spread.
 fn as_spread(tick: Tick) -> Tick {
     const MIDDLE_E9: i64 = 100_000_000_000;
     let of_kind = |kind, price_e9| if tick.kind == kind { price_e9 - MIDDLE_E9 } else { 0 };
     Tick {
-        // A price of 0 means no price in records without scales.
+        // In records without scales, a price of 0 means that there is no price.
         price_e9: of_kind(TickKind::Trade, tick.price_e9) | i64::from(tick.kind == TickKind::Trade),
         bid_price_e9: of_kind(TickKind::Quote, tick.bid_price_e9),
         ask_price_e9: of_kind(TickKind::Quote, tick.ask_price_e9),
@@ -150,12 +150,12 @@ fn as_spread(tick: Tick) -> Tick {
     }
 }
 
-/// Gives prices 14 decimals, and sizes whole coins, a few of them beyond 64 bits of 1e-9.
+/// Gives prices 14 decimals, and makes sizes whole coins. A few sizes exceed 64 bits in units of 1e-9.
 fn as_coin(tick: Tick) -> Tick {
     Tick { scales: Scales { price: 14, size: if tick.event_time_ns % 3 == 0 { 0 } else { 4 } }, ..tick }
 }
 
-/// Damages a record; by chance it may stay good, which is allowed.
+/// Damages a record. By chance it may stay valid, which is allowed.
 fn poison(random: &mut Random, bytes: &mut Vec<u8>) {
     match random.index(3) {
         0 => bytes.truncate(random.index(bytes.len())),

@@ -1,4 +1,5 @@
-//! The plain sequential run: every record by itself, in order, each group at once. Any other run must equal it.
+//! The plain sequential run: it processes every record by itself, in order, each group at once. All other runs must
+//! equal it.
 
 use warptape_kernels::Isa;
 use warptape_schemas::TickDecoder;
@@ -16,11 +17,11 @@ pub struct Outputs {
     pub signals: Vec<Vec<u8>>,
     /// Offset and row of each late tick.
     pub late: Vec<(i64, i32)>,
-    /// Offset of each dead letter, and its rows unless it is of the whole record.
+    /// Offset of each dead letter, and its rows; the rows are empty if it concerns the whole record.
     pub dead: Vec<(i64, Vec<i32>)>,
 }
 
-/// Returns the host side of the stages after the records of one partition.
+/// Returns the state of the host's part of the stages after the records of one partition.
 pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     let mut intake = PartitionIntake::new(config);
     let mut queues: Vec<_> = (0..config.groups_per_partition).map(|_| GroupQueue::default()).collect();
@@ -33,7 +34,7 @@ pub fn intake(config: &StageConfig, records: &[Vec<u8>]) -> PartitionIntake {
     intake
 }
 
-/// Runs the records of one partition.
+/// Processes the records of one partition.
 pub fn run(config: &StageConfig, records: &[Vec<u8>]) -> Outputs {
     let groups = config.groups_per_partition as usize;
     let mut intake = PartitionIntake::new(config);

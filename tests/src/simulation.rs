@@ -1,10 +1,10 @@
-//! The engine's core under a simulated shell. It simulates processes of a group, slow, hanging and failing lanes,
-//! commits in flight, aborted or of unknown outcome, partitions that change owners, and crashes.
+//! The engine's core under a simulated shell. The simulation has processes of a group, slow, hanging and failing lanes,
+//! and crashes. Commits are in flight, aborted or of unknown outcome, and partitions change owners.
 //!
-//! One seed decides everything: the market, the configuration, and the order of events. After a number of turbulent
-//! events the first process is asked to stop at the end of the log, and the others to end. Faults continue for a while;
-//! a healing phase without faults then drains the log. Then the committed topics are compared, byte for byte, with the
-//! plain sequential run, and every journal entry is stepped again.
+//! One seed determines everything: the market, the configuration, and the order of events. After a number of turbulent
+//! events, the first process is asked to stop at the end of the log, and the others to end. Faults continue for a
+//! while. Then a healing phase without faults drains the log. Finally, the committed topics are compared byte for byte
+//! with the plain sequential run, and every journal entry is stepped again.
 
 mod check;
 mod commits;
@@ -52,14 +52,14 @@ use snapshots::SnapshotTopic;
 const TURBULENT_EVENTS: usize = 3_000;
 /// Number of events with faults after the stop.
 const STOPPING_EVENTS: usize = 150;
-/// One seed in this many is checked in full: its journals are modelled, and its histories built and drawn. The full
-/// check takes almost as long as the run itself.
+/// Interval between seeds that are checked in full: their journals are modelled, and their histories are built and
+/// drawn. The full check takes almost as long as the run itself.
 const FULL_CHECK_EVERY: u64 = 10;
-/// Largest number of events of a healing phase.
+/// Greatest number of events of a healing phase.
 const HEALING_EVENTS_MAX: usize = 200_000;
-/// Largest number of processes of a group.
+/// Greatest number of processes of a group.
 const PROCESSES_MAX: i32 = 3;
-/// Time without scheduling after which a process misses all deadlines, in nanoseconds.
+/// Time without scheduling after which a process has missed all deadlines, in nanoseconds.
 const HELD_UP_NS: i64 = 11_000_000_000;
 
 /// A fault planted in the shell, to show that the checks find it.
@@ -67,7 +67,7 @@ const HELD_UP_NS: i64 = 11_000_000_000;
 pub enum Plant {
     /// No fault.
     Nothing,
-    /// Source offsets are committed in an earlier transaction than the outputs, and trusted.
+    /// Source offsets are committed in an earlier transaction than the outputs, and are trusted.
     OffsetsFirst,
     /// A process that takes a partition trusts the group's committed offset.
     OffsetsBelieved,
@@ -75,26 +75,26 @@ pub enum Plant {
     RowsSwapped,
     /// A restored partition is read from its committed offset instead of its snapshot.
     TailSkipped,
-    /// A starting process does not look up which risk requests have been answered.
+    /// A starting process does not look up which risk requests were answered.
     AnswersForgotten,
-    /// The core hears a partition's old position although its ticks have not been read again.
+    /// The core gets a partition's old position although its ticks have not been read again.
     MarketBehind,
-    /// A process still commits for a partition that has another owner by now.
+    /// A process still commits for a partition that already has another owner.
     DoubleOwner,
-    /// A transaction of unknown outcome is sent again although it committed.
+    /// A transaction of unknown outcome is sent again although it was committed.
     DoubleCommit,
     /// A snapshot written in several transactions overwrites the keys of the previous one.
     OnePlace,
 }
 
-/// The failure of a run.
+/// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Outputs or offsets differ from the sequential run.
     Outputs(String),
-    /// The journal does not replay.
+    /// The journal cannot be replayed.
     Journal(String),
-    /// The engine gave up, or did not finish.
+    /// The engine gave up or did not finish.
     Engine(String),
 }
 
@@ -110,10 +110,10 @@ impl From<CoreError> for Failure {
     }
 }
 
-/// A network for any number of lanes.
+/// A network that works with any number of lanes.
 const NETWORK: &[u8] = include_bytes!("../fixtures/networks/improved.network");
 
-/// Runs one seed.
+/// Runs the simulation of a seed, and checks it.
 pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     let mut random = Random::new(seed);
     let mut config = engine_config(&mut random);
@@ -141,7 +141,7 @@ pub fn simulate(seed: u64, plant: Plant) -> Result<Coverage, Failure> {
     Ok(world.coverage)
 }
 
-/// Draws a configuration whose limits are met all the time.
+/// Draws a configuration whose limits are reached all the time.
 fn engine_config(random: &mut Random) -> EngineConfig {
     let high_water_rows = random.between(1, 200);
     let lane_credit_rows = random.between(1, 300);
@@ -210,7 +210,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
             },
             times: Times {
                 commit_interval_ns: random.between(0, 30_000_000),
-                // From 64 milliseconds, which gives some dozens of checkpoints, to eight seconds.
+                // The interval is from 64 milliseconds, which gives some dozens of checkpoints, to about eight seconds.
                 checkpoint_interval_ns: 64_000_000 << random.between(0, 7),
                 risk_commit_interval_ns: 0,
                 device_deadline_ns: 30_000_000,
@@ -233,7 +233,7 @@ fn engine_config(random: &mut Random) -> EngineConfig {
         anchoring: None,
         traces: None,
     };
-    // In every second world, symbols are evicted as soon as no bar can be open.
+    // In half of the worlds, symbols are evicted as soon as they can have no open bar.
     let times = &mut config.core.times;
     times.evict_idle_ns = (times.commit_interval_ns % 2 == 0).then_some(0);
     config
@@ -246,7 +246,7 @@ fn draw_beside(random: &mut Random, core: &mut Config) {
     if random.one_in(3) {
         core.networks.push(Trained { hash: network.hash(), network: StateBytes(NETWORK.to_vec()) });
     }
-    // A policy may name the network although it is missing.
+    // A policy may name the network even if the process does not have it.
     if random.one_in(6) {
         core.scheduler.risk.policy.clone_from(&policy);
     }
@@ -267,7 +267,7 @@ fn draw_beside(random: &mut Random, core: &mut Config) {
     }
 }
 
-/// Draws lanes on the processor and on devices, some of which have several.
+/// Draws lanes on the processor and on devices; some devices have several lanes.
 fn lanes(random: &mut Random) -> Vec<LaneSpec> {
     let count = random.between(1, 8) as i32;
     let has_devices = random.one_in(2);
@@ -297,20 +297,20 @@ struct Committed {
 /// The phase of the run.
 #[derive(Default)]
 struct Phase {
-    /// Number of turbulent events so far; the topics grow with it.
+    /// Number of turbulent events so far; the topics grow with this number.
     turbulent_events: usize,
     /// True if the first process was asked to stop at the end of the log.
     stopping: bool,
-    /// True if faults and slow lanes are over.
+    /// True if there are no more faults and slow lanes.
     healing: bool,
 }
 
-/// Shared state of all processes: the log, the group, and the seed.
+/// State shared by all processes: the log, the group, and the seed's random numbers.
 struct World {
     random: Random,
     config: EngineConfig,
     source: SourceLog,
-    /// The oldest record still in the log, by partition.
+    /// Offset of the oldest record still in the log, by partition.
     first: Vec<i64>,
     requests: Requests,
     plant: Plant,
@@ -318,13 +318,14 @@ struct World {
     group: Group,
     controls: Controls,
     journals: Journals,
-    /// The first impossible state met: journals and outputs that disagree though committed together, or a lost state.
+    /// The first impossible state met, if any: a lost state, or a journal and outputs that were committed together but
+    /// disagree.
     impossible: Option<String>,
     devices: Arc<SimulatedDevices>,
     committed: Committed,
     snapshots: SnapshotTopic,
     phase: Phase,
-    /// True if the histories of journals are built and drawn as well.
+    /// True if the histories of journals are also built and drawn.
     tells_histories: bool,
     coverage: Coverage,
 }
@@ -334,7 +335,7 @@ impl World {
         self.committed.records.get(topic).and_then(|topic| topic.get(&partition)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the number of a partition's records published by now, out of `records`.
+    /// Returns how many of a partition's `records` are published so far.
     fn published(&self, records: usize) -> usize {
         (records * self.phase.turbulent_events).div_ceil(TURBULENT_EVENTS).min(records)
     }
@@ -354,7 +355,7 @@ impl World {
 
 struct Simulation {
     world: World,
-    /// Processes by ordinal; `None` for those that ended for good.
+    /// Processes by ordinal; `None` for a process that has ended permanently.
     processes: Vec<Option<Process>>,
 }
 
@@ -390,7 +391,7 @@ impl Simulation {
         Ok(Self { processes: processes.collect::<Result<_, _>>()?, world })
     }
 
-    /// Runs turbulence with a stop in it, and a healing phase until everything is committed.
+    /// Runs the turbulence, with a stop in it, and a healing phase until everything is committed.
     fn run(&mut self) -> Result<(), Failure> {
         for _ in 0..TURBULENT_EVENTS {
             self.world.phase.turbulent_events += 1;
@@ -426,7 +427,7 @@ impl Simulation {
         for process in self.processes[1..].iter_mut().flatten() {
             process.stop_now(&mut self.world, true)?;
         }
-        // A process that is about to hand partitions over would stop without them. A new life is started instead, which
+        // A process that is about to hand partitions over would stop without them. So a new life is started, which
         // stops at the end of all partitions.
         let first = self.processes[0].as_mut().expect("it stays");
         if first.around.source.stands_still || first.is_ending() {
@@ -495,7 +496,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Restarts a process that gave up, as an operator would.
+    /// Restarts a process that gave up, as an operator would do.
     fn survive(&mut self, index: usize, result: Result<(), Failure>) -> Result<(), Failure> {
         let process = self.processes[index].as_mut().expect("it is there");
         if !std::mem::take(&mut process.gave_up) {
@@ -506,7 +507,7 @@ impl Simulation {
         self.restart(index)
     }
 
-    /// Starts a process at the end of the committed state.
+    /// Starts a process from the end of the committed state.
     fn restart(&mut self, index: usize) -> Result<(), Failure> {
         let leaves = self.processes[index].as_ref().is_some_and(|process| process.leaves);
         self.world.group.leave(index);
@@ -522,7 +523,7 @@ impl Simulation {
     }
 }
 
-/// Swaps the prices of the first two trades of each group in the next batch, as if the trades had come in the other
+/// Swaps the prices of the first two trades of each group in the next batch, as if the trades had arrived in the other
 /// order.
 fn swap_prices(command: &mut LaneCommand) {
     let LaneCommand::Run(batch) = command else { return };

@@ -1,5 +1,5 @@
-//! Benchmarks of several sides on a shared machine, and with a broker that gets faster while it runs. All sides take
-//! turns, and medians are compared.
+//! Benchmarks of several sides on a shared machine, with a broker that gets faster while it runs. All sides take turns,
+//! and their medians are compared.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Times {
         Self { median, quartiles: [low, high] }
     }
 
-    /// Returns the factor by which this side is faster than another one with the same work.
+    /// Returns the factor by which this side is faster than another side with the same work.
     pub fn speed_of(&self, other: &Self) -> f64 {
         other.median.as_secs_f64() / self.median.as_secs_f64()
     }
@@ -32,11 +32,11 @@ impl fmt::Display for Times {
     }
 }
 
-/// Number of turns that are not counted, in which a broker compiles most of its code.
+/// Number of turns that do not count, because a broker compiles most of its code in them.
 const WARM_UP: usize = 5;
 
-/// Runs `times` turns of each side, at least one. The order changes from turn to turn, because earlier turns affect
-/// later ones: through caches, the page cache and the processor's clock.
+/// Runs `times` turns of each side, at least one. The order changes between turns, because earlier turns affect later
+/// ones through caches, the page cache and the processor's clock.
 pub fn in_turn<const SIDES: usize>(
     times: usize,
     sides: [&mut dyn FnMut() -> Duration; SIDES],
@@ -53,8 +53,8 @@ pub fn in_turn<const SIDES: usize>(
     taken.map(Times::of)
 }
 
-/// Returns the order of a turn: each side goes first in turn, and the others follow in ascending order. The next round
-/// is in descending order.
+/// Returns the order of the sides in a turn. Each side comes first in turn, and the others follow in ascending order.
+/// In the next round, they follow in descending order.
 fn order<const SIDES: usize>(turn: usize) -> [usize; SIDES] {
     let is_forward = (turn / SIDES).is_multiple_of(2);
     std::array::from_fn(|place| (turn + if is_forward { place } else { SIDES - place }) % SIDES)

@@ -1,8 +1,8 @@
-//! Counts of the kinds of commands and events, to check that the simulation covers all that the core knows.
+//! Counts commands and events by kind, to check that the simulation covers all kinds that the core has.
 
 use warptape_engine::{Command, Event};
 
-/// Declares the kinds of a type once: a new kind does not compile before it is listed here.
+/// Declares the kinds of a type in one place. A new kind does not compile until it is listed here.
 macro_rules! kinds {
     ($(#[$doc:meta])* $names:ident, $counts:ident of $type:ident { $($kind:ident),* $(,)? }) => {
         $(#[$doc])*
@@ -26,12 +26,12 @@ macro_rules! kinds {
                 self.0[kind as usize] += 1;
             }
 
-            /// Returns the sums of both.
+            /// Returns the sums of two counts.
             pub fn plus(self, other: Self) -> Self {
                 Self(std::array::from_fn(|kind| self.0[kind] + other.0[kind]))
             }
 
-            /// Returns the kinds that never occurred.
+            /// Returns the names of the kinds that never occurred.
             pub fn missing(&self) -> Vec<&'static str> {
                 $names.iter().zip(self.0).filter(|(_, count)| *count == 0).map(|(name, _)| *name).collect()
             }
@@ -56,6 +56,6 @@ kinds! {
     }
 }
 
-/// Commands that no simulation causes. Its stage configuration never changes, and its logs lose only records covered by
-/// snapshots, and no page of a snapshot.
+/// Commands that no simulation causes. Its stage configuration never changes. Its logs lose only records covered by
+/// snapshots, and never a page of a snapshot.
 pub const COMMANDS_UNMET: [&str; 3] = ["NewSegment", "TicksRemoved", "PagesMissing"];

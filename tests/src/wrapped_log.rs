@@ -1,17 +1,17 @@
-//! An embedded log with parts that a test can replace: consumers of groups, readers and producers.
+//! An embedded log in which a test can replace parts: group consumers, readers and producers.
 
 use warptape_eventlog::{
     Consumer, EventLog, LogError, Producer, RecordClock, SqliteLog, TopicInfo, TopicPartition, TopicSpec,
 };
 
-/// A test's wrapper of the consumer of a group's member.
+/// A function by which a test wraps a group consumer.
 pub type WrapConsumer = Box<dyn Fn(Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
-/// A test's wrapper of a reader outside of groups, by the partitions that it reads.
+/// A function by which a test wraps a reader outside of groups, given the partitions that it reads.
 pub type WrapReader = Box<dyn Fn(&[TopicPartition], Box<dyn Consumer>) -> Box<dyn Consumer> + Send + Sync>;
-/// A test's wrapper of a producer, by its transactional id.
+/// A function by which a test wraps a producer, given its transactional id.
 pub type WrapProducer = Box<dyn Fn(&str, Box<dyn Producer>) -> Box<dyn Producer> + Send + Sync>;
 
-/// The log.
+/// An embedded log with replaceable parts.
 pub struct WrappedLog {
     log: SqliteLog,
     consumer: WrapConsumer,
@@ -20,7 +20,7 @@ pub struct WrappedLog {
 }
 
 impl WrappedLog {
-    /// Wraps `log` without changes.
+    /// Creates a log that does not change anything yet.
     pub fn new(log: SqliteLog) -> Self {
         Self {
             log,
@@ -30,17 +30,17 @@ impl WrappedLog {
         }
     }
 
-    /// Replaces the consumers.
+    /// Wraps the group consumers.
     pub fn with_consumers(self, consumer: WrapConsumer) -> Self {
         Self { consumer, ..self }
     }
 
-    /// Replaces the readers.
+    /// Wraps the readers.
     pub fn with_readers(self, reader: WrapReader) -> Self {
         Self { reader, ..self }
     }
 
-    /// Replaces the producers.
+    /// Wraps the producers.
     pub fn with_producers(self, producer: WrapProducer) -> Self {
         Self { producer, ..self }
     }

@@ -1,8 +1,8 @@
-//! Virtual time: pending events in the order of their times.
+//! Virtual time: the pending events, sorted by time.
 
 use std::collections::BTreeMap;
 
-/// Pending events. Events of the same time keep the order in which they were pushed.
+/// Pending events. Events with the same time keep the order in which they were pushed.
 #[derive(Debug)]
 pub struct Agenda<E> {
     ahead: BTreeMap<(i64, u64), E>,
@@ -15,7 +15,7 @@ pub struct Agenda<E> {
 pub enum Next<E> {
     /// An event of the agenda.
     Event(E),
-    /// The first of the inputs, whose order the caller keeps.
+    /// The next input; the caller keeps the order of inputs.
     Input,
     /// The scheduler's timer.
     Wake,
@@ -39,8 +39,9 @@ impl<E> Agenda<E> {
         self.ahead.is_empty()
     }
 
-    /// Returns the next step before `end_ns` and its time: an event, an input that arrives at `input_ns`, or a wake at
-    /// `wake_ns`. An event or an input at the time of a wake comes first and replaces it, as in production.
+    /// Returns the next step before `end_ns` with its time; `None` if there is none. A step is an event, an input that
+    /// arrives at `input_ns`, or a wake at `wake_ns`. An event or an input at the time of a wake comes first and
+    /// replaces it, as in production.
     pub fn next(
         &mut self,
         input_ns: Option<i64>,

@@ -17,7 +17,7 @@ pub const EXPONENT_EIGHTHS: [u32; 8] = [1, 2, 3, 4, 6, 8, 16, 64];
 struct Rest {
     kind: usize,
     at_s: f64,
-    /// In seconds of the reference class.
+    /// Remaining work, in seconds of the reference class.
     work_s: f64,
     is_measured: bool,
 }
@@ -33,11 +33,11 @@ fn rests(workload: &Workload, arrivals: &[Arrival], warmup: f64) -> Vec<Rest> {
     arrivals.iter().enumerate().map(rest).collect()
 }
 
-/// Work below which a task counts as done, since rounding leaves some.
+/// Remaining work below which a task counts as done, because rounding leaves a little, in seconds.
 const NOTHING_S: f64 = 1e-12;
 
-/// Returns the mean completion time of measured tasks, in seconds, if work proceeds at the rates set by `rates` for the
-/// present tasks. The rates hold until a task arrives or completes.
+/// Returns the mean completion time of measured tasks, in seconds. `rates` sets the rate at which each current task
+/// progresses, until the next task arrives or completes.
 fn mean_of(tasks: &[Rest], mut rates: impl FnMut(&[Rest], &mut [f64])) -> f64 {
     let (mut now_s, mut next, mut sum, mut measured) = (0.0, 0, 0.0, 0.0);
     let (mut there, mut rate): (Vec<Rest>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -66,8 +66,8 @@ fn mean_of(tasks: &[Rest], mut rates: impl FnMut(&[Rest], &mut [f64])) -> f64 {
     sum / measured
 }
 
-/// Returns the mean completion time of each schedule in seconds, in the order of [`EXPONENT_EIGHTHS`]. Arrivals must
-/// not depend on the schedule, as they do in a closed loop.
+/// Returns the mean completion time of each schedule, in seconds, in the order of [`EXPONENT_EIGHTHS`]. Arrivals must
+/// not depend on the schedule, so closed loops are excluded.
 ///
 /// # Panics
 /// If no lane can do one of the kinds.
@@ -90,7 +90,8 @@ pub fn schedules(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> 
     EXPONENT_EIGHTHS.iter().map(|eighths| of(*eighths)).collect()
 }
 
-/// Returns a power with an exponent in eighths. Roots and products alone give the same bits on every machine.
+/// Returns a power with an exponent in eighths. It uses only roots and products, which give the same bits on every
+/// machine.
 fn power(base: f64, eighths: u32) -> f64 {
     let root = base.sqrt().sqrt().sqrt();
     (0..eighths).fold(1.0, |product, _| product * root)
@@ -98,9 +99,9 @@ fn power(base: f64, eighths: u32) -> f64 {
 
 /// Returns a lower bound for the mean completion time of every schedule, in seconds.
 ///
-/// At the prices of the capacity problem all lanes together do no more than the capacity's worth of work in a second.
-/// So no schedule beats one machine without overhead that does the task with the least remaining worth first, the
-/// optimum for one machine (Schrage 1968). Running each task alone on all lanes at once is a second bound.
+/// At the prices of the capacity problem, all lanes together do at most the capacity's worth of work per second. So no
+/// schedule beats a single machine without overhead that always runs the task with the least remaining worth. This
+/// order is optimal for one machine (Schrage 1968). A second bound is the time of each task alone on all lanes.
 ///
 /// # Panics
 /// If no lane can do one of the kinds.
@@ -142,8 +143,8 @@ mod tests {
                 rate.iter_mut().enumerate().for_each(|(index, rate)| *rate = f64::from(Some(index) == least));
             })
         };
-        // Shortest rest first: the second is done at 2, the third at 4.5, the first at 7.5. In order of arrival: at 4,
-        // 5 and 7.5.
+        // Shortest remaining work first: the second task completes at 2, the third at 4.5, the first at 7.5. In order
+        // of arrival: at 4, 5 and 7.5.
         assert!((first(|rest| rest.work_s) - (1.0 + 3.0 + 7.5) / 3.0).abs() < 1e-9);
         assert!((first(|rest| rest.at_s) - (4.0 + 4.0 + 6.0) / 3.0).abs() < 1e-9);
     }

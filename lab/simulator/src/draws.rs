@@ -1,4 +1,4 @@
-//! Draws addressed by stream and number: equal on every machine, and independent of other draws.
+//! Random draws addressed by stream and number: equal on every machine, and independent of other draws.
 
 use warptape_scheduler::log2::{FRACTION_BITS, log2};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -26,8 +26,8 @@ impl Draws {
         ((self.bits(number) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Returns an exponential draw with mean 1. The logarithm is the scheduler's in fixed point, so that the bits do
-    /// not depend on libm.
+    /// Returns an exponential draw with mean 1. It uses the scheduler's fixed-point logarithm, so the bits do not
+    /// depend on libm.
     pub(crate) fn exponential(self, number: u64) -> f64 {
         let wait = (64 << FRACTION_BITS) - log2(self.bits(number).max(1));
         wait as f64 / (1u64 << FRACTION_BITS) as f64 * std::f64::consts::LN_2
@@ -47,7 +47,7 @@ mod tests {
         let variance = mean(&|n| (one.exponential(n) - 1.0) * (one.exponential(n) - 1.0));
         let together = mean(&|n| (one.exponential(n) - 1.0) * (other.exponential(n) - 1.0));
         let with_next = mean(&|n| (one.exponential(n) - 1.0) * (one.exponential(n + 1) - 1.0));
-        // Five standard deviations.
+        // The bound is five standard deviations.
         let bound = 5.0 / (DRAWS as f64).sqrt();
         assert!((first - 1.0).abs() < bound && (second - 1.0).abs() < bound, "means {first}, {second}");
         assert!((variance - 1.0).abs() < 3.0 * bound, "variance {variance}");

@@ -1,7 +1,8 @@
-//! The published experiment on a mixed cluster, repeated: 16 GPUs, three kinds of jobs, one GPU a job, in a closed and
+//! Repeats the published experiment on a mixed cluster: 16 GPUs, three kinds of jobs, one GPU per job, in a closed and
 //! an open loop.
 //!
-//! It lists the runs and makes a page of their results; the caller runs them, on as many cores as it likes.
+//! The module lists the runs and makes a page of their results. The caller executes the runs, on as many cores as it
+//! likes.
 
 use warptape_events::journal::SchedulerConfig;
 
@@ -12,11 +13,11 @@ use crate::{BASELINES, Fleet, Options};
 
 /// Jobs in flight in the closed loop.
 pub const IN_FLIGHT: usize = 16;
-/// Mean time of a job on Volta, in seconds. It is the one fitted number, chosen so that first come first served takes
-/// about the printed time.
+/// Mean time of a job on Volta, in seconds. It is the only fitted number: with it, first come first served takes about
+/// the published time.
 pub const MEAN_S: f64 = 12.4;
-/// Loads of the open loop: about that of first come first served in the closed loop, and one that it cannot keep up
-/// with.
+/// Loads of the open loop. The first is about the load of first come first served in the closed loop; the second
+/// exceeds its capacity.
 pub const LOADS: [f64; 2] = [0.51, 0.85];
 /// Number of jobs of a run.
 pub const JOBS: usize = 20_000;
@@ -26,9 +27,9 @@ pub const JOBS: usize = 20_000;
 pub struct Method {
     /// The policy's name.
     pub policy: &'static str,
-    /// Its name in tables.
+    /// The method's name in tables.
     pub name: &'static str,
-    /// Printed figures: seconds of a job, jobs in an hour, and percent of utilisation; `None` if none were printed.
+    /// Published figures: seconds per job, jobs per hour, and percent of utilisation; `None` if none were published.
     pub printed: Option<[f64; 3]>,
 }
 
@@ -36,7 +37,7 @@ const fn method(policy: &'static str, name: &'static str) -> Method {
     Method { policy, name, printed: None }
 }
 
-/// All methods; the printed one stands first.
+/// All methods; the published one comes first.
 pub const METHODS: [Method; 16] = [
     Method { policy: "round-robin", name: "FCFS, blind queues by turns", printed: Some([25.8, 6.2, 58.1]) },
     method("blind-queues", "FCFS, blind queues by draws"),
@@ -56,7 +57,7 @@ pub const METHODS: [Method; 16] = [
     method("lp-price", "`lp-price` of production"),
 ];
 
-/// A loop of the experiment.
+/// A closed or open loop of the experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
     /// Load of the open loop; `None` for the closed loop.
@@ -80,16 +81,16 @@ pub fn scenes(jobs: usize) -> Vec<Scene> {
 }
 
 impl Method {
-    /// True if it runs with production's configuration; other methods run with the simulator's default.
+    /// True if the method runs with the production configuration; other methods run with the simulator's default.
     fn is_of_production(&self) -> bool {
         self.name.ends_with(OF_PRODUCTION)
     }
 }
 
-/// Ending of the names of methods that run with production's configuration.
+/// Suffix of the names of methods that run with the production configuration.
 const OF_PRODUCTION: &str = "of production";
 
-/// Returns the options of a method's runs, given production's configuration.
+/// Returns the options of a method's runs, given the production configuration.
 pub fn options(method: &Method, production: &SchedulerConfig) -> Options {
     match method.is_of_production() {
         true => Options::of_production(method.policy, production),
@@ -117,8 +118,8 @@ fn utilisation(outcome: &Outcome, lanes: usize) -> f64 {
     outcome.busy_s.iter().sum::<f64>() / lanes as f64 / outcome.arrivals_s
 }
 
-/// Returns the HyperScore of a value V from 0 to 1 as printed. It is `100 × (1 + σ(β ln V + γ)^κ)` with β = 5, γ = −ln
-/// 2 and κ = 2.1. No logarithm is needed, because σ(5 ln V − ln 2) is V⁵ ÷ (V⁵ + 2).
+/// Returns the HyperScore of a value V from 0 to 1, as published: `100 × (1 + σ(β ln V + γ)^κ)` with β = 5, γ = −ln 2
+/// and κ = 2.1. It needs no logarithm, because σ(5 ln V − ln 2) is V⁵ ÷ (V⁵ + 2).
 pub fn hyper_score(value: f64) -> f64 {
     let fifth = value * value * value * value * value;
     let sigma = fifth / (fifth + 2.0);
@@ -143,7 +144,7 @@ fn cell(Interval { mean, half }: Interval, digits: usize) -> String {
     format!("{mean:.digits$} ± {half:.digits$}")
 }
 
-/// Returns the page: printed figures beside the simulated ones.
+/// Returns the page, which shows published figures beside the simulated ones.
 pub fn page(
     fleet: &Fleet,
     scenes: &[Scene],
@@ -214,7 +215,8 @@ fn open_loop(fleet: &Fleet, index: usize, scene: &Scene, found: &[Found], ideals
     page
 }
 
-/// Says whether jobs pile up: growth is significant and above a twentieth of the arrival rate.
+/// Returns in words whether jobs pile up. They do if the growth is significant and above a twentieth of the arrival
+/// rate.
 fn growth(growth: Interval, rate: f64) -> String {
     match growth.mean - growth.half > 0.0 && growth.mean > rate / 20.0 {
         true => format!("without end: {} jobs/s stay", cell(growth, 2)),
@@ -237,7 +239,7 @@ mod tests {
     use super::*;
     use crate::run;
 
-    /// Any configuration of production will do: the test reads tables alone.
+    /// Returns a production configuration. Any one will do, because the test only reads tables.
     fn production() -> SchedulerConfig {
         crate::options::started(&Fleet::volta_turing_radeon(), &scenes(1)[0].workload, &Options::default())
             .scheduler
@@ -252,7 +254,7 @@ mod tests {
         assert!(scores.is_sorted() && scores.iter().all(|score| (100.0..110.0).contains(score)));
     }
 
-    /// The printed row fits if its figures are read as jobs in 10 s, with 16 in flight and blind queues.
+    /// The published row fits if its figures are read as jobs in 10 s, with 16 in flight and blind queues.
     #[test]
     fn blind_queues_give_the_printed_row_and_a_single_queue_does_not() {
         let fleet = Fleet::volta_turing_radeon();
@@ -270,9 +272,9 @@ mod tests {
         assert!((mean_s / printed_s - 1.0).abs() < 0.03, "{mean_s} s");
         assert!((done / printed_done - 1.0).abs() < 0.03, "{done} in 10 s");
         assert!((percent - printed_percent).abs() < 1.5, "{percent} %");
-        // Little's law: jobs in flight are throughput × time.
+        // By Little's law, the number of jobs in flight is throughput × time.
         assert!((mean_s * done / 10.0 / IN_FLIGHT as f64 - 1.0).abs() < 0.01, "{mean_s} {done}");
-        // Sixteen jobs and one queue: no lane is ever idle.
+        // With sixteen jobs and one queue, no lane is ever idle.
         assert!(of(2).2 > 99.0);
     }
 

@@ -1,4 +1,4 @@
-//! Faults of lanes: when they are lost and return, and when they are throttled.
+//! Faults of lanes: when lanes are lost and return, and when they are throttled.
 
 use warptape_events::journal::LaneId;
 
@@ -11,7 +11,7 @@ pub(crate) struct Loss {
     /// Index of the fleet's failure that causes it.
     pub(crate) failure: usize,
     pub(crate) lane: LaneId,
-    /// Number of this loss among those of its lane and failure, from 0.
+    /// Number of the loss among the losses of its lane and failure, from 0.
     number: u64,
     /// Time of the loss, in nanoseconds from the start of the run.
     pub(crate) at_ns: i64,
@@ -20,7 +20,7 @@ pub(crate) struct Loss {
 }
 
 fn ns(seconds: f64) -> i64 {
-    // Longer than any run.
+    // The bound is longer than any run.
     (seconds * 1e9).min(1e18) as i64
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn first(fleet: &Fleet, seed: u64) -> Vec<Loss> {
     losses
 }
 
-/// Returns the loss that follows another; `None` unless losses are drawn.
+/// Returns the loss that follows another one; `None` unless losses are drawn.
 pub(crate) fn next(fleet: &Fleet, before: Loss, seed: u64) -> Option<Loss> {
     let failure = &fleet.failures[before.failure];
     let from_ns = before.back_ns.filter(|_| matches!(failure.outage, Outage::Drawn { .. }))?;
@@ -54,7 +54,7 @@ fn loss(failure: &Failure, index: usize, lane: LaneId, number: u64, from_ns: i64
     Loss { failure: index, lane, number, at_ns, back_ns }
 }
 
-/// Speed of each lane over time: the start of each span, and its share of the lane's full speed.
+/// Speed of each lane over time, in spans. A span has its start in nanoseconds, and a share of the lane's full speed.
 #[derive(Clone, Debug)]
 pub(crate) struct Slowness {
     spans: Vec<Vec<(i64, f64)>>,
@@ -77,7 +77,7 @@ impl Slowness {
         Self { spans: (0..fleet.lanes()).map(of_lane).collect() }
     }
 
-    /// Returns the time that a lane needs from `from_ns` on for work that takes `full_ns` at full speed, in
+    /// Returns the time that a lane needs, from `from_ns` on, for work that takes `full_ns` at full speed, in
     /// nanoseconds.
     pub(crate) fn takes_ns(&self, lane: LaneId, from_ns: i64, full_ns: i64) -> i64 {
         let spans = &self.spans[lane as usize];
@@ -127,10 +127,11 @@ mod tests {
             |lane, from_s: f64, full_s: f64| slowness.takes_ns(lane, ns(from_s), ns(full_s)) as f64 / 1e9;
         assert_eq!(takes_s(0, 1.5, 7.0), 7.0);
         assert_eq!(takes_s(1, 0.0, 1.0), 1.0);
-        // One second each at full, half, quarter and half speed, then the rest: 1 + 0.5 + 0.25 + 0.5 + 0.75.
+        // The lane runs one second each at full, half, quarter and half speed, then at full speed: 1 + 0.5 + 0.25 + 0.5
+        // + 0.75.
         assert_eq!(takes_s(1, 0.0, 3.0), 4.75);
         assert_eq!(takes_s(1, 2.5, 0.125), 0.5);
-        // The work done in that time is the work asked for.
+        // The lane does exactly the requested work in the returned time.
         for (from_s, full_s) in [(0.0, 0.5), (0.25, 3.0), (2.5, 0.125), (1.5, 7.0)] {
             let to_ns = ns(from_s) + slowness.takes_ns(1, ns(from_s), ns(full_s));
             assert_eq!(slowness.done_ns(1, ns(from_s), to_ns), ns(full_s), "{from_s} {full_s}");

@@ -1,4 +1,4 @@
-//! Figures of each policy over all seeds, and of the bounds: one table row each.
+//! Figures of each policy over all seeds, and of the bounds; each policy or bound has one table row.
 
 use crate::clairvoyant;
 use crate::fleet::Fleet;
@@ -25,31 +25,31 @@ impl About {
     pub const ALL: [Self; 5] = [Self::Completion, Self::Ticks, Self::Work, Self::Lanes, Self::Cost];
 }
 
-/// Figures of other tables that the table of costs repeats: the service that tasks get.
+/// Figures of other tables that the table of costs repeats, because they show the service that tasks get.
 pub const BESIDE_COST: [&str; 3] = ["missed_percent", "mean_s", "p99_s"];
 
 /// A figure over all seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name; its unit stands last.
+    /// The figure's name, which ends in its unit.
     pub name: String,
-    /// Its table.
+    /// The figure's table.
     pub about: About,
-    /// Mean over seeds with its interval.
+    /// Mean over seeds, with its interval.
     pub values: Interval,
 }
 
-/// The figures of one policy, or of a schedule or bound that is no policy and has its name in brackets.
+/// The figures of one policy. A schedule or bound that is not a policy has its name in brackets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureRow {
-    /// Its name.
+    /// The name of the policy, schedule or bound.
     pub name: String,
-    /// Its figures; a bound has those that it limits.
+    /// The row's figures; a bound has only the figures that it limits.
     pub figures: Vec<Figure>,
 }
 
 impl FigureRow {
-    /// Returns the figure of a name; `None` if the row lacks it.
+    /// Returns the figure with a name; `None` if the row lacks it.
     pub fn figure(&self, name: &str) -> Option<Interval> {
         self.figures.iter().find(|figure| figure.name == name).map(|figure| figure.values)
     }
@@ -74,12 +74,12 @@ pub fn row(name: &str, outcomes: &[Outcome], fleet: &Fleet, workload: &Workload)
     figures.extend(lanes(&of, fleet, outcomes));
     figures.extend(cost(&of, fleet, outcomes));
     figures.extend(ticks(&of, fleet, outcomes));
-    // A time has no value in a seed without a completed task or a measured tick.
+    // Times have no value in a seed without a completed task or a measured tick.
     figures.retain(|figure| !figure.values.mean.is_nan());
     FigureRow { name: name.to_owned(), figures }
 }
 
-/// Makes a figure from a function of each seed's outcome.
+/// Creates a figure from a function that returns its value for one seed's outcome.
 type Make<'a> = dyn Fn(About, &str, &dyn Fn(&Outcome) -> f64) -> Figure + 'a;
 
 fn completion(of: &Make<'_>) -> Vec<Figure> {
@@ -96,7 +96,7 @@ fn completion(of: &Make<'_>) -> Vec<Figure> {
 }
 
 fn work(of: &Make<'_>, capacity: f64, outcomes: &[Outcome]) -> Vec<Figure> {
-    // The time includes the drain, because work done after the last arrival was not done before it.
+    // The time includes the drain, because some of the work is done after the last arrival.
     let by_time = |value: f64, outcome: &Outcome| by(value, outcome.measured_s + outcome.drain_s);
     let mut figures = vec![
         of(About::Work, "done_per_s", &|outcome| by_time(outcome.tasks.completions_s.len() as f64, outcome)),
@@ -136,7 +136,7 @@ fn lanes(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
         figures.push(of(About::Lanes, &name("busy_share"), &|outcome| {
             by(outcome.busy_s[index], lanes * outcome.arrivals_s)
         }));
-        // Share of the same time as `done_per_s` and `in_time_by_capacity`.
+        // This share covers the same time as `done_per_s` and `in_time_by_capacity`.
         figures.push(of(About::Lanes, &name("busy_until_done_share"), &|outcome| {
             let busy_s = outcome.busy_s[index] + outcome.drain_busy_s[index];
             by(busy_s, lanes * (outcome.arrivals_s + outcome.drain_s))
@@ -216,8 +216,8 @@ fn ticks(of: &Make<'_>, fleet: &Fleet, outcomes: &[Outcome]) -> Vec<Figure> {
     ]
 }
 
-/// Returns the best mean completion time of the schedules that know all sizes, and the lower bound, in seconds, for one
-/// seed's arrivals. `None` in a closed loop, where arrivals depend on the schedule.
+/// Returns the best mean completion time among schedules that know all sizes, and the lower bound, in seconds, for the
+/// arrivals of one seed. `None` in a closed loop, where arrivals depend on the schedule.
 pub fn ideal(fleet: &Fleet, workload: &Workload, warmup: f64, seed: u64) -> Option<(f64, f64)> {
     if matches!(workload.process, Process::Closed(_)) {
         return None;
@@ -254,8 +254,8 @@ pub fn bounds(ideals: &[(f64, f64)], fleet: &Fleet, workload: &Workload) -> Vec<
     rows
 }
 
-/// Returns the share of the fleet's capacity that ticks leave for tasks; 1 without ticks. Lanes do those of both that
-/// they are comparatively fast at.
+/// Returns the share of the fleet's capacity that ticks leave for tasks; 1 without ticks. Each lane does the kind of
+/// work at which it is comparatively fast.
 pub fn left_by_ticks(fleet: &Fleet, workload: &Workload) -> f64 {
     let mix = workload.mix();
     match &workload.ticks {
@@ -304,15 +304,15 @@ mod tests {
                 let all_s = class.lanes as f64 * outcome.arrivals_s;
                 assert!((0.0..=all_s * (1.0 + 1e-9)).contains(busy_s), "{name}: {busy_s} of {all_s}");
             }
-            // Turing works at three speeds, so lanes are busy for about as long as the work offered, and no longer than
-            // at its least speed.
+            // Turing works at three speeds, so lanes are busy for about as long as the offered work, and no longer than
+            // at the lowest speed.
             let (busy_s, done_s): (f64, f64) = (outcome.busy_s.iter().sum(), outcome.tasks.offered_s);
             assert!(busy_s > 0.9 * done_s && busy_s < done_s / 0.447, "{name}: {busy_s} for {done_s}");
         }
     }
 
-    /// Tasks of a recording that arrive nearly at once: the time of arrivals is short against the time until all are
-    /// done. Equal lanes without overhead do as much work as they are busy for.
+    /// The recorded tasks all arrive within a short time, compared with the time until all are done. Equal lanes
+    /// without overhead do as much work as they are busy for.
     #[test]
     fn what_is_done_is_what_lanes_are_busy_for() {
         let alike = Class::new("alike", 4, &[1.0; 3]);
@@ -327,12 +327,12 @@ mod tests {
             let figure = |name: &str| row.figure(name).unwrap().mean;
             let (busy, done) = (figure("busy_until_done_share_alike"), figure("in_time_by_capacity"));
             assert!((busy - done).abs() < 1e-6, "{policy}: {done} of capacity, busy {busy}");
-            // Taking turns gives some lanes more work than others.
+            // Round-robin gives some lanes more work than others.
             assert_eq!(figure("busy_share_alike") > 1.05 * busy, policy == "round-robin", "{policy}: {busy}");
         }
     }
 
-    /// In a full closed loop without pauses every lane always has work.
+    /// In a full closed loop without think time, every lane always has work.
     #[test]
     fn lanes_of_a_full_closed_loop_are_busy() {
         let closed = Process::Closed(Closed { senders: 64, think_s: 0.0 });

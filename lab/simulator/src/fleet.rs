@@ -7,32 +7,32 @@ use warptape_prices::Capacity;
 
 use crate::ticks::TickSpeed;
 
-/// Bisection steps for the share of ticks.
+/// Number of bisection steps that find the share of ticks.
 const BISECTIONS: u32 = 40;
 
-/// Lanes that are alike.
+/// A class of equal lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Class {
-    /// Its name.
+    /// The class's name.
     pub name: String,
     /// Number of lanes.
     pub lanes: usize,
-    /// Work that a lane does in a second by kind, in seconds of the reference class.
+    /// Work that a lane does per second at each kind of tasks, in seconds of the reference class.
     pub speeds: Vec<f64>,
     /// Speed of a lane at ticks; `None` if not given.
     pub ticks: Option<TickSpeed>,
-    /// Kind of its lanes: GPUs or processors.
+    /// Type of the lanes: GPUs or processors.
     pub device: LaneKind,
     /// Memory of each lane's device, in bytes; 0 if not known.
     pub memory_bytes: i64,
-    /// Link between its devices; `None` if not known.
+    /// Link between the devices of the class; `None` if not known.
     pub link: Option<Link>,
-    /// NUMA node of the host to which its devices are attached; `None` if not known.
+    /// NUMA node of the host to which the devices are attached; `None` if not known.
     pub numa_node: Option<i32>,
 }
 
 impl Class {
-    /// Returns a class of GPUs with known speeds and nothing else.
+    /// Returns a class of GPUs with known speeds; everything else is unknown.
     pub fn new(name: &str, lanes: usize, speeds: &[f64]) -> Self {
         Self {
             name: name.to_owned(),
@@ -50,14 +50,14 @@ impl Class {
 /// When lanes are lost, and when they return.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outage {
-    /// All lanes at once, at a given time.
+    /// All lanes are lost at once, at a given time.
     At {
         /// Time of the loss, in seconds.
         at_s: f64,
-        /// Time from the loss to the return, in seconds; `None` if they never return.
+        /// Time from the loss to the return, in seconds; `None` if the lanes never return.
         back_after_s: Option<f64>,
     },
-    /// Each lane by itself, again and again, after exponentially distributed times.
+    /// Each lane is lost independently and repeatedly, after exponentially distributed times.
     Drawn {
         /// Mean time between failures of a lane, in seconds.
         mtbf_s: f64,
@@ -75,7 +75,7 @@ pub struct Failure {
     pub outage: Outage,
 }
 
-/// A time in which lanes are slower.
+/// A period in which lanes are slower.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Throttling {
     /// Numbers of the lanes.
@@ -84,20 +84,20 @@ pub struct Throttling {
     pub from_s: f64,
     /// End, in seconds.
     pub until_s: f64,
-    /// Their speed meanwhile, as a share of the normal speed.
+    /// Speed of the lanes in the period, as a share of the normal speed.
     pub factor: f64,
 }
 
 /// How lanes are started and stopped, and what they cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autoscale {
-    /// The configuration, except its policy: [`crate::Options::scaling`] sets that.
+    /// The configuration. Its policy is ignored, because [`crate::Options::scaling`] sets the policy.
     pub config: AutoscaleConfig,
     /// Price of a running lane per hour, by class.
     pub price_per_hour: Vec<f64>,
 }
 
-/// All lanes.
+/// All lanes of a simulated cluster, and their faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fleet {
     /// Classes; lanes are numbered class by class.
@@ -106,7 +106,7 @@ pub struct Fleet {
     pub slice_overhead_ns: i64,
     /// Losses of lanes.
     pub failures: Vec<Failure>,
-    /// Times in which lanes are slower.
+    /// Periods in which lanes are slower.
     pub throttling: Vec<Throttling>,
     /// How lanes are started and stopped; `None` if all are always on.
     pub autoscale: Option<Autoscale>,
@@ -144,7 +144,7 @@ impl Fleet {
         panic!("lane {lane} is not of this fleet")
     }
 
-    /// Returns the price of an hour of a lane divided by its mean speed over kinds; 0 without prices.
+    /// Returns the price of a lane per hour, divided by its mean speed over kinds; 0 without prices.
     pub(crate) fn work_price(&self, lane: usize) -> f64 {
         let class = self.class_of(lane);
         let speeds = &self.classes[class].speeds;
@@ -152,10 +152,10 @@ impl Fleet {
         self.autoscale.as_ref().map_or(0.0, |autoscale| autoscale.price_per_hour[class] / mean)
     }
 
-    /// Returns the speed at ticks of a lane of a class.
+    /// Returns the speed at ticks of the lanes of a class.
     ///
     /// # Panics
-    /// If the class has none.
+    /// If the class has no speed at ticks.
     pub(crate) fn tick_speed(&self, class: usize) -> TickSpeed {
         self.classes[class].ticks.expect("a fleet that gets ticks says how fast its classes are at them")
     }
@@ -168,8 +168,8 @@ impl Fleet {
         })
     }
 
-    /// Returns the lanes as the scheduler is told of them. A lane's weight is its speed at ticks if there are ticks,
-    /// and otherwise its mean speed.
+    /// Returns the lanes as the scheduler's input describes them. A lane's weight is its speed at ticks if there are
+    /// ticks, and its mean speed otherwise.
     pub(crate) fn specs(&self, has_ticks: bool) -> Vec<LaneSpec> {
         let classes: Vec<usize> = (0..self.lanes()).map(|lane| self.class_of(lane)).collect();
         let spec = |lane: usize| {
@@ -199,8 +199,8 @@ impl Fleet {
         (0..self.lanes()).map(spec).collect()
     }
 
-    /// Returns the work of a mix that all lanes together do in a second, in seconds of the reference class. The mix is
-    /// the share of each kind; shares add up to 1.
+    /// Returns the work of a mix that all lanes together do per second, in seconds of the reference class. The mix has
+    /// the share of each kind; the shares add up to 1.
     ///
     /// # Panics
     /// If no lane can do one of the kinds.
@@ -208,12 +208,12 @@ impl Fleet {
         self.solution(mix).work_per_s
     }
 
-    /// Returns the ticks per second of a lane of the class that is fastest at them.
+    /// Returns the ticks per second of a lane of the class that is fastest at ticks.
     fn fastest_ticks_per_s(&self) -> f64 {
         (0..self.classes.len()).map(|class| self.tick_speed(class).rows_per_s).fold(0.0, f64::max)
     }
 
-    /// Returns the ticks per second of all lanes together if they do nothing else, without the overhead of batches.
+    /// Returns the ticks per second of all lanes together if they only process ticks, without the overhead of batches.
     ///
     /// # Panics
     /// If a class has no speed at ticks.
@@ -222,11 +222,11 @@ impl Fleet {
         (0..self.classes.len()).map(of_class).sum()
     }
 
-    /// Returns the work of a mix that all lanes do in a second beside `ticks_per_s` ticks; 0 if ticks alone are too
-    /// much. Batches count without overhead.
+    /// Returns the work of a mix that all lanes do per second beside `ticks_per_s` ticks; 0 if the ticks alone exceed
+    /// the capacity. The overhead of batches is not counted.
     ///
-    /// It solves the capacity problem with ticks as one more kind. Bisection finds their share of the work, since more
-    /// of it means more ticks done.
+    /// The function solves the capacity problem with ticks as one more kind. Bisection finds their share of the work,
+    /// because a greater share means more ticks done.
     ///
     /// # Panics
     /// If no lane can do one of the kinds, or a class has no speed at ticks.
@@ -255,7 +255,7 @@ impl Fleet {
         work_per_s
     }
 
-    /// Returns the prices of the capacity problem of a mix: the worth of a second of the reference class's work, by
+    /// Returns the prices of the capacity problem of a mix: the worth of one second of the reference class's work, by
     /// kind.
     ///
     /// # Panics
@@ -264,8 +264,8 @@ impl Fleet {
         self.solution(mix).prices
     }
 
-    /// Returns the allocation of the capacity problem of a mix: the lanes of each class that work on each kind, by
-    /// class and kind.
+    /// Returns the allocation that solves the capacity problem of a mix. It is the number of lanes of each class that
+    /// work on each kind, by class and kind.
     ///
     /// # Panics
     /// If no lane can do one of the kinds.

@@ -1,5 +1,5 @@
-//! A fleet in virtual time that runs the real scheduler. Tasks arrive, lanes take the time that their speeds give, and
-//! the scheduler decides as in production.
+//! A simulated fleet in virtual time, driven by the real scheduler. Tasks arrive, lanes take times that follow from
+//! their speeds, and the scheduler decides as in production.
 //!
 //! ```text
 //!   Workload ──► arrivals ────────┐                       ┌──► Outcome: completion times, misses, fairness, busy time ──► figures
@@ -7,9 +7,9 @@
 //!                                       └─ AskPrices ──► warptape_prices ──► Priced
 //! ```
 //!
-//! All policies meet the same arrivals: each task's time, kind, size and tenant is drawn from the seed by its number.
-//! The crate owns the model of lanes and arrivals, and the baselines that cannot run in production. It reimplements no
-//! policy of production.
+//! All policies get the same arrivals: the time, kind, size and tenant of each task are drawn from the seed and the
+//! task's number. The crate owns the model of lanes and arrivals, and the baselines that cannot run in production. It
+//! reimplements no production policy.
 
 mod agenda;
 mod baseline;

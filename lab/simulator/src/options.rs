@@ -1,4 +1,4 @@
-//! The configuration of a run, and the first input that tells it to the scheduler.
+//! The configuration of a run, and the scheduler's first input, which contains it.
 
 use warptape_events::journal::{RiskConfig, SchedulerConfig, SplitPolicy, Started, TenantWeight, Trained};
 use warptape_scheduler::{PLACEMENT_POLICIES, RULES, current_task_policy};
@@ -10,7 +10,7 @@ use crate::workload::Workload;
 /// The configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Task policy, one of the scheduler's or of [`crate::BASELINES`].
+    /// Task policy: one of the scheduler's or of [`crate::BASELINES`].
     pub policy: String,
     /// Network of a policy `dqn:HASH`, made for the fleet's number of lanes; `None` for other policies.
     pub network: Option<Trained>,
@@ -18,25 +18,26 @@ pub struct Options {
     pub split: SplitPolicy,
     /// Target service time of a slice, in nanoseconds.
     pub slice_ns: i64,
-    /// Service after which tasks of a tenant take turns, in nanoseconds; 0: never.
+    /// Service after which the tasks of a tenant take turns, in nanoseconds; 0: they never do.
     pub quantum_ns: i64,
     /// Interval between solutions of the prices, in nanoseconds.
     pub price_interval_ns: i64,
-    /// Share of the tasks, from the first on, that are not measured, because the fleet is still filling up.
+    /// Share of the tasks that are not measured, because the fleet is still filling up. These are the first ones.
     pub warmup: f64,
-    /// True if the outcome lists every slice that lanes did.
+    /// True if the outcome lists every slice that lanes ran.
     pub records: bool,
-    /// Policy that sets the number of running lanes, for a fleet with autoscaling. Under a baseline all lanes run.
+    /// Policy that sets the number of running lanes in a fleet with autoscaling. Under a baseline all lanes run.
     pub scaling: Scaling,
     /// Placement policy of the groups of ticks.
     pub placement: String,
-    /// Configuration of production, if the run is to use it, with its split, quantum, price interval and the rest.
-    /// These options and the workload override it; limits on known tasks are raised, and breakers are off.
+    /// Production configuration that the run uses, with its split, quantum, price interval and the rest; `None` for the
+    /// simulator's own. These options and the workload override it. Limits on known tasks are raised, and breakers are
+    /// off.
     pub production: Option<Box<SchedulerConfig>>,
 }
 
 impl Options {
-    /// Returns the options of a run under production's configuration.
+    /// Returns the options of a run under the production configuration.
     pub fn of_production(policy: impl Into<String>, production: &SchedulerConfig) -> Self {
         let slice_ns = production.risk.slice_ns;
         let production = Some(Box::new(production.clone()));
@@ -45,7 +46,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Today's dynamic split, with the tasks of a tenant one after the other.
+    /// Uses the current dynamic split, and runs the tasks of a tenant one after the other.
     fn default() -> Self {
         Self {
             policy: "fair".to_owned(),
@@ -93,14 +94,14 @@ pub(crate) fn started(fleet: &Fleet, workload: &Workload, options: &Options) -> 
         stage_config: "{}".to_owned(),
         scheduler,
         lanes: fleet.specs(has_ticks),
-        // The simulator asks the policy itself, whoever decides about tasks.
+        // The simulator calls the autoscaling policy itself, under every task policy.
         autoscale: None,
         shadow: None,
         rules: RULES,
     }
 }
 
-/// Returns a configuration of task rules alone for experiments and training: no reserve, no ageing, no stealing.
+/// Returns a configuration with only task rules, for experiments and training: no reserve, no ageing, no stealing.
 fn bare(options: &Options) -> SchedulerConfig {
     SchedulerConfig {
         placement_policy: options.placement.clone(),
@@ -125,7 +126,7 @@ fn bare(options: &Options) -> SchedulerConfig {
     }
 }
 
-/// Adds production's default settings of ticks, and of tasks beside them.
+/// Adds production's default settings for ticks, and for tasks beside ticks.
 fn beside_ticks(scheduler: SchedulerConfig) -> SchedulerConfig {
     SchedulerConfig {
         lane_credit_rows: 262_144,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Parts into which the time of arrivals is divided.
+/// Number of equal parts into which the time of arrivals is divided.
 pub const PARTS: usize = 10;
 
 /// The outcome of a run. Times are in seconds.
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub present: Vec<f64>,
     /// Busy lane time by class, from the start of the run to the last arrival.
     pub busy_s: Vec<f64>,
-    /// Busy lane time by class, from the last arrival until all was done.
+    /// Busy lane time by class, from the last arrival until all work was done.
     pub drain_busy_s: Vec<f64>,
     /// Lost lane time by class, from the start of the run to the last arrival.
     pub lost_s: Vec<f64>,
@@ -23,15 +23,15 @@ pub struct Outcome {
     pub arrivals_s: f64,
     /// Time from the first measured arrival to the last arrival.
     pub measured_s: f64,
-    /// Time from the last arrival until all was done.
+    /// Time from the last arrival until all work was done.
     pub drain_s: f64,
-    /// Lane time of each tenant divided by its weight, of slices that began while all tenants had tasks.
+    /// Lane time of each tenant divided by its weight. It counts only slices that began while all tenants had tasks.
     pub service_by_weight: Vec<f64>,
     /// Numbers of steps, decisions and slices.
     pub counts: Counts,
-    /// Lane time paid for, and the autoscaling policy's windows.
+    /// Paid lane time, and the autoscaling policy's windows.
     pub scaled: Scaled,
-    /// Results of ticks; `None` if none came.
+    /// Results of ticks; `None` if the workload has none.
     pub ticks: Option<Ticked>,
     /// Slices of all lanes, in the order of their ends; empty unless [`crate::Options::records`] is set.
     pub ran: Vec<Ran>,
@@ -50,36 +50,36 @@ pub struct MeasuredTasks {
     pub unfinished: usize,
     /// Number of tasks that ended, by class: critical, interactive, batch.
     pub ended_by_class: [usize; 3],
-    /// Number of those that were not done in time, by class.
+    /// Number of ended tasks that were not done in time, by class.
     pub missed_by_class: [usize; 3],
-    /// Their work, in seconds of the reference class.
+    /// Work of the measured tasks, in seconds of the reference class.
     pub offered_s: f64,
-    /// Work of those done in time, in seconds of the reference class.
+    /// Work of the tasks done in time, in seconds of the reference class.
     pub in_time_s: f64,
 }
 
 /// Numbers of steps, decisions and slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Decisions of the scheduler.
+    /// Number of decisions of the scheduler.
     pub decisions: u64,
-    /// Steps of the scheduler.
+    /// Number of steps of the scheduler.
     pub steps: u64,
-    /// Slices that lanes began.
+    /// Number of slices that lanes began.
     pub slices: u64,
-    /// Tasks that joined the queue of one lane as a whole.
+    /// Number of tasks that joined the queue of one lane as a whole.
     pub assigned: u64,
-    /// Slices that a lane stole from another's share.
+    /// Number of slices that a lane stole from another lane's share.
     pub stolen: u64,
-    /// Slices that were lost with their lane and done again.
+    /// Number of slices that were lost with their lane and run again.
     pub redone: u64,
 }
 
-/// The running lanes of a fleet under autoscaling.
+/// Results of autoscaling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scaled {
-    /// Paid lane time by class, from the start of the run to the last arrival: lanes that start, run, or finish their
-    /// slice.
+    /// Paid lane time by class, from the start of the run to the last arrival. A lane is paid while it starts, runs, or
+    /// finishes its slice before it stops.
     pub paid_s: Vec<f64>,
     /// Number of starts of lanes.
     pub starts: u64,
@@ -87,7 +87,7 @@ pub struct Scaled {
     pub windows: u64,
     /// Number of windows in which the policy used a forecast of the load.
     pub forecast_windows: u64,
-    /// Number of windows whose arrivals were an anomaly.
+    /// Number of windows in which arrivals were an anomaly.
     pub anomalies: u64,
     /// Number of windows in which the forecast's error was known.
     pub error_windows: u64,
@@ -102,22 +102,22 @@ pub struct Ticked {
     pub rows: i64,
     /// Number of batches dispatched.
     pub batches: u64,
-    /// Number of groups that lanes released to move to another one.
+    /// Number of groups that lanes released so that they could move to another lane.
     pub moves: u64,
-    /// Total time in which partitions were paused, in seconds.
+    /// Total time for which partitions were paused, in seconds.
     pub paused_s: f64,
-    /// Mean time from a tick's arrival to the end of its batch, in milliseconds; not a number if none was measured.
-    /// Ticks are measured from the first measured task's arrival on.
+    /// Mean time from a tick's arrival to the end of its batch, in milliseconds; NaN if none was measured. Measuring
+    /// begins when the first measured task arrives.
     pub mean_ms: f64,
-    /// Median of that time, in milliseconds.
+    /// Median of the time from a tick's arrival to the end of its batch, in milliseconds.
     pub p50_ms: f64,
-    /// 99th percentile of that time, in milliseconds.
+    /// 99th percentile of the time from a tick's arrival to the end of its batch, in milliseconds.
     pub p99_ms: f64,
     /// Lane time of batches by class, in seconds, from the start of the run to the last arrival.
     pub busy_s: Vec<f64>,
 }
 
-/// A slice as a lane worked on it.
+/// A slice that a lane ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
     /// Number of the lane.
@@ -130,12 +130,12 @@ pub struct Ran {
     pub from_ns: i64,
     /// End, in nanoseconds from the start of the run.
     pub to_ns: i64,
-    /// True if it ended because the lane was lost.
+    /// True if the slice ended because the lane was lost.
     pub is_lost: bool,
 }
 
 impl Outcome {
-    /// Returns the mean completion time; not a number if no task was done.
+    /// Returns the mean completion time, in seconds; NaN if no task was done.
     pub fn mean_s(&self) -> f64 {
         self.tasks.completions_s.iter().sum::<f64>() / self.tasks.completions_s.len() as f64
     }
@@ -146,8 +146,8 @@ impl Outcome {
         missed as f64 / (missed + self.tasks.completions_s.len()).max(1) as f64
     }
 
-    /// Returns the growth of the number of tasks in the system, per second. It is the slope of the least-squares line
-    /// through [`Outcome::present`], without the first part, in which an empty fleet fills.
+    /// Returns the growth of the number of tasks in the system, per second: the slope of the least-squares line through
+    /// [`Outcome::present`]. The first part is excluded, because the empty fleet fills in it.
     pub fn growth_per_s(&self) -> f64 {
         let parts: Vec<(f64, f64)> =
             (0..).zip(&self.present).skip(1).map(|(part, tasks)| (f64::from(part), *tasks)).collect();
@@ -159,14 +159,14 @@ impl Outcome {
         with / squares / (self.arrivals_s / PARTS as f64)
     }
 
-    /// Returns a quantile of completion times, from 0 to 1.
+    /// Returns a quantile of completion times, in seconds. `quantile` is from 0 to 1.
     pub fn quantile_s(&self, quantile: f64) -> f64 {
         let last = self.tasks.completions_s.len() - 1;
         self.tasks.completions_s[((quantile * last as f64).round() as usize).min(last)]
     }
 }
 
-/// Returns Jain's index of fairness: 1 if all shares are equal, 1 ÷ their number if one has everything.
+/// Returns Jain's fairness index of shares: 1 if all are equal, and 1 ÷ their number if one share is everything.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -178,18 +178,18 @@ pub fn jain(shares: &[f64]) -> f64 {
 pub struct Interval {
     /// The mean.
     pub mean: f64,
-    /// Half of the interval's width, from Student's t-distribution.
+    /// Half the width of the interval, from Student's t-distribution.
     pub half: f64,
 }
 
-/// The verdict on a policy by the interval of the ratio of its mean completion time to a rival's.
+/// The verdict on a policy, from the interval of the ratio of its mean completion time to a rival's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The interval is below 1.
+    /// The policy is faster: the interval is below 1.
     Win,
-    /// The interval contains 1.
+    /// No policy is shown to be faster: the interval contains 1.
     Tie,
-    /// The interval is above 1.
+    /// The policy is slower: the interval is above 1.
     Loss,
 }
 
@@ -214,13 +214,13 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Two-sided 95 % quantiles of Student's t by degrees of freedom, from 1.
+/// Two-sided 95 % quantiles of Student's t-distribution for 1, 2, 3, … degrees of freedom.
 const T_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// Returns the mean over independent runs with its 95 % interval; the width is 0 for one run.
+/// Returns the mean over independent runs with its 95 % interval. One run gives an interval of width 0.
 pub fn interval(figures: &[f64]) -> Interval {
     let runs = figures.len() as f64;
     let mean = figures.iter().sum::<f64>() / runs;

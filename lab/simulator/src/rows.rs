@@ -1,16 +1,16 @@
-//! Rows of ticks in transit: queued for their group or in a batch, and their latencies.
+//! Rows of ticks in transit, queued in their group or in a batch, and their latencies.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 use warptape_events::journal::{Arrived, Dispatch, GroupArrival, LaneId, PartitionId};
 
-/// Bytes of a row in transit to a lane.
+/// Size of a row in transit to a lane, in bytes.
 pub(crate) const ROW_BYTES: i64 = 64;
-/// Latencies beyond a day count as a day.
+/// Greatest recorded latency, in nanoseconds: a day. Longer latencies count as a day.
 const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
-/// Rows that came at the same time.
+/// Rows that arrived at the same time.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     since_ns: i64,
@@ -21,23 +21,23 @@ struct Chunk {
 #[derive(Debug)]
 struct Flight {
     lane: LaneId,
-    /// Its rows by group.
+    /// The batch's rows by group.
     parts: Vec<(usize, Vec<Chunk>)>,
 }
 
 /// All rows of a run.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// Number of groups of a partition.
+    /// Number of groups of each partition.
     groups: usize,
-    /// Queued rows by group, with the groups of a partition side by side.
+    /// Queued rows by group; the groups of one partition are adjacent.
     waiting: Vec<VecDeque<Chunk>>,
     flights: BTreeMap<i64, Flight>,
-    /// Number of rows that came, including those still at the source, and are not done.
+    /// Number of rows that have arrived and are not done, including those still at the source.
     open: i64,
     /// Number of rows done.
     done: i64,
-    /// Rows that came before this time are not measured.
+    /// Start of measuring; rows that arrived before it are not measured.
     measured_from_ns: i64,
     latency_ns: Histogram<u64>,
     latency_sum_ns: i128,
@@ -52,23 +52,23 @@ impl Rows {
             open: 0,
             done: 0,
             measured_from_ns: i64::MAX,
-            // From a microsecond to a day with three digits: the bounds are constants.
+            // The range is from a microsecond to a day with three digits; the constant bounds cannot fail.
             latency_ns: Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram"),
             latency_sum_ns: 0,
         }
     }
 
-    /// Measures rows that come at or after a time.
+    /// Starts measuring rows that arrive at or after a time.
     pub(crate) fn measure_from(&mut self, at_ns: i64) {
         self.measured_from_ns = self.measured_from_ns.min(at_ns);
     }
 
-    /// Counts rows that came to the source.
+    /// Counts rows that arrived at the source.
     pub(crate) fn come(&mut self, rows: i64) {
         self.open += rows;
     }
 
-    /// True if rows that came are not done.
+    /// True if rows that arrived are not done.
     pub(crate) fn are_open(&self) -> bool {
         self.open > 0
     }
@@ -77,7 +77,7 @@ impl Rows {
         self.done
     }
 
-    /// Queues rows of a partition that came to the source at `since_ns`.
+    /// Queues rows of a partition that arrived at the source at `since_ns`.
     pub(crate) fn arrive(&mut self, arrived: &Arrived, since_ns: i64) {
         for &GroupArrival { group, rows, .. } in &arrived.groups {
             let of = self.index(arrived.partition, group);
@@ -85,7 +85,7 @@ impl Rows {
         }
     }
 
-    /// Puts the longest-waiting rows of the batch's groups in flight.
+    /// Moves the longest-waiting rows of the batch's groups from the queues into flight.
     pub(crate) fn dispatch(&mut self, dispatch: &Dispatch) {
         let mut parts = Vec::with_capacity(dispatch.takes.len());
         for take in &dispatch.takes {
@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// Puts the rows of a lost lane back before all queued ones, and returns them by partition.
+    /// Puts the rows in flight on a lost lane back at the front of their queues, and returns them by partition.
     pub(crate) fn lose(&mut self, lane: LaneId) -> BTreeMap<PartitionId, Vec<GroupArrival>> {
         let mut lost: BTreeMap<usize, i64> = BTreeMap::new();
         let of_lane = self.flights.extract_if(.., |_, flight| flight.lane == lane);
@@ -139,7 +139,7 @@ impl Rows {
         again
     }
 
-    /// Returns the mean latency of measured rows and its quantiles, in milliseconds; not numbers if none was measured.
+    /// Returns the mean latency of measured rows and the given quantiles, in milliseconds; NaN if none was measured.
     pub(crate) fn latencies_ms(&self, quantiles: [f64; 2]) -> (f64, [f64; 2]) {
         if self.latency_ns.is_empty() {
             return (f64::NAN, [f64::NAN; 2]);

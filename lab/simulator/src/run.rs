@@ -1,4 +1,4 @@
-//! One run: events in the order of their times, with the scheduler between them.
+//! One run: applies events in the order of their times, and lets the scheduler decide after each.
 
 mod scaling;
 mod ticks;
@@ -24,7 +24,7 @@ use ticks::TickRun;
 
 /// Time at which the run begins.
 const BEGIN_NS: i64 = 1;
-/// Time that it takes to solve for prices, in nanoseconds.
+/// Time that solving for prices takes, in nanoseconds.
 const PRICING_NS: i64 = 1_000_000;
 
 #[derive(Clone, Debug)]
@@ -54,16 +54,16 @@ struct Model<'a> {
     warmup: usize,
 }
 
-/// The one that decides: the scheduler, or a baseline in its place.
+/// The decision maker of a run.
 enum Decider<'a> {
-    /// The scheduler of production.
+    /// The production scheduler.
     Scheduler(Box<Scheduler>),
     /// A baseline of the simulator.
     Baseline(Box<Baseline<'a>>),
 }
 
 impl Decider<'_> {
-    /// Returns the scheduler's next wake. A baseline's timers are events.
+    /// Returns the time of the scheduler's next wake; `None` without one. The timers of a baseline are events.
     fn wake_at_ns(&self) -> Option<i64> {
         match self {
             Self::Scheduler(scheduler) => scheduler.wake_at_ns(),
@@ -72,7 +72,7 @@ impl Decider<'_> {
     }
 }
 
-/// A run under way.
+/// The state of a run.
 struct Run<'a> {
     model: Model<'a>,
     decider: Decider<'a>,
@@ -81,25 +81,25 @@ struct Run<'a> {
     plant: Plant,
     /// Ticks beside tasks; `None` without ticks.
     ticks: Option<TickRun<'a>>,
-    /// Number of lanes that are not lost for good.
+    /// Number of lanes that are not permanently lost.
     lanes_left: usize,
     events: Agenda<Event>,
     tasks: Tasks,
     outcome: Outcome,
-    /// Time up to which present tasks are counted.
+    /// Time up to which current tasks have been counted.
     counted_ns: i64,
-    /// Called with each step.
+    /// Callback for each step.
     observer: Observer<'a>,
-    /// Chooses lanes in place of the policy.
+    /// Chooses lanes instead of the policy; `None` without a pilot.
     pilot: Option<&'a mut dyn Pilot>,
 }
 
-/// The tasks that came so far.
+/// The tasks that have arrived so far.
 struct Tasks {
-    /// Numbers of tasks sent, and of those that arrived.
+    /// Number of tasks sent. The next field counts those that arrived.
     sent: usize,
     arrived: usize,
-    /// Time of the last arrival; in a closed loop, of the last one so far.
+    /// Time of the last arrival; in a closed loop, of the latest one so far.
     last_arrival_ns: i64,
     /// Tasks that were admitted and have not ended.
     open: BTreeSet<TaskId>,
@@ -107,33 +107,33 @@ struct Tasks {
     open_by_tenant: Vec<i64>,
 }
 
-/// Chooses lanes in place of a policy that pushes: a network in training, or one that is compared with policies. It
-/// sees what learned policies see in production, through the same code.
+/// Chooses lanes instead of a pushing policy: a network in training, or one that is compared with policies. A pilot
+/// sees the same as learned policies in production, through the same code.
 pub trait Pilot {
     /// Returns the number of the lane whose queue a task joins; `None` leaves the choice to the policy. The scheduler
-    /// passes over a lane that may not take the task.
+    /// ignores a lane that may not take the task.
     fn choose(&mut self, at_ns: i64, id: TaskId, task: &TaskState, lanes: &[LaneState]) -> Option<usize>;
 
     /// Called when a task is done.
     fn finished(&mut self, _at_ns: i64, _id: TaskId) {}
 }
 
-/// Called with each step of a run: its time, its input, and its decisions.
+/// Callback for each step of a run, with its time, its input, and its decisions.
 pub type Observer<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision]);
 
 /// Runs a workload on a fleet under a policy.
 ///
 /// # Panics
-/// If the scheduler refuses its configuration or an input. The policy is then unknown, its network does not fit the
+/// If the scheduler refuses its configuration or an input. Then the policy is unknown, its network does not fit the
 /// lanes, or this crate has a defect.
 pub fn run(fleet: &Fleet, workload: &Workload, options: &Options, seed: u64) -> Outcome {
     run_observed(fleet, workload, options, seed, &mut |_, _, _| {})
 }
 
-/// Runs a workload like [`run`], and passes each step to an observer, as a journal would hold it.
+/// Runs a workload like [`run`], and passes each step to an observer, in the form of a journal entry.
 ///
 /// # Panics
-/// As [`run`].
+/// Like [`run`].
 pub fn run_observed(
     fleet: &Fleet,
     workload: &Workload,
@@ -148,7 +148,7 @@ pub fn run_observed(
 /// tasks. Choose `score-utilization` if the pilot needs the lanes' utilisation, because no other policy computes it.
 ///
 /// # Panics
-/// As [`run`].
+/// Like [`run`].
 pub fn run_piloted(
     fleet: &Fleet,
     workload: &Workload,
@@ -278,7 +278,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Sends the first task, or in a closed loop the first one of each sender.
+    /// Sends the first task; in a closed loop, the first task of each sender.
     fn send_first(&mut self) {
         for task in 0..self.model.workload.senders().unwrap_or(1) {
             if let Some(arrival) = self.model.arrivals.get(task) {
@@ -295,7 +295,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets the sender of a task that ended go on, in a closed loop.
+    /// In a closed loop, schedules the next task of the sender whose task ended.
     fn send_after(&mut self, at_ns: i64, task: TaskId) {
         if let Some(senders) = self.model.workload.senders() {
             let think_s = self.model.workload.think_s(self.model.seed, senders as u64 + task as u64);
@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the present tasks since the last count to the mean of each part of the time.
+    /// Adds the number of current tasks, since the last count, to the mean of each part of the time.
     fn count_present(&mut self, at_ns: i64) {
         if self.outcome.present.is_empty() {
             return;
@@ -313,7 +313,7 @@ impl<'a> Run<'a> {
         while self.counted_ns < until_ns {
             let part = (((self.counted_ns - BEGIN_NS) as f64 / part_ns) as usize).min(PARTS - 1);
             let end_ns = BEGIN_NS + ((part + 1) as f64 * part_ns) as i64;
-            // The last part has the remainder from rounding.
+            // The last part also gets the remainder of rounding.
             let end_ns =
                 if part + 1 == PARTS { until_ns } else { end_ns.clamp(self.counted_ns + 1, until_ns) };
             let passed = (end_ns - self.counted_ns) as f64 / part_ns;
@@ -433,7 +433,7 @@ impl<'a> Run<'a> {
         for decision in decisions {
             self.execute(at_ns, decision);
         }
-        // Rows that arrive now are decided about after the decisions above.
+        // The scheduler decides about rows that arrive now after the decisions above.
         resumed.into_iter().for_each(|partition| self.resume(at_ns, partition));
     }
 
@@ -499,7 +499,7 @@ impl<'a> Run<'a> {
         task as usize
     }
 
-    /// Loses a lane and gives its tasks to others, unless it is lost already.
+    /// Loses a lane and gives its tasks to others, unless it is already lost.
     fn lose(&mut self, at_ns: i64, loss: Loss) {
         let Loss { lane, back_ns, .. } = loss;
         if let Some(next) = faults::next(self.model.fleet, loss, self.model.seed) {
@@ -531,7 +531,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds the time for which a lane was lost, if it was.
+    /// Adds the time for which a lane was lost, if it was lost.
     fn account_lost(&mut self, lane: LaneId, at_ns: i64) {
         if let Some(lost_ns) = self.lanes.come_back(lane) {
             self.outcome.lost_s[self.lanes.class(lane)] += self.counted_s(lost_ns, at_ns);
@@ -572,15 +572,16 @@ impl<'a> Run<'a> {
         self.end_later(slice.lane);
     }
 
-    /// Schedules the end of the slice at work on a lane. The event is stale if the slice yields to another meanwhile.
+    /// Schedules the end of the running slice of a lane. The event becomes stale if the slice yields to another one
+    /// before.
     fn end_later(&mut self, lane: LaneId) {
         if let Some(Running { slice, from_ns, service_ns, .. }) = self.lanes.running(lane) {
             self.events.push(from_ns + service_ns, Event::SliceDone { lane, slice, service_ns });
         }
     }
 
-    /// Returns the part of a time before the last arrival, in seconds. The last arrival of a closed loop is not known
-    /// before it comes.
+    /// Returns the part of a period before the last arrival, in seconds. In a closed loop the last arrival is unknown
+    /// until it comes.
     fn counted_s(&self, from_ns: i64, to_ns: i64) -> f64 {
         let is_known =
             self.model.workload.senders().is_none() || self.tasks.arrived == self.model.arrivals.len();
@@ -592,7 +593,7 @@ impl<'a> Run<'a> {
     fn account(&mut self, lane: LaneId, running: Running, at_ns: i64, is_lost: bool) {
         let Running { task, from_ns, is_shared, .. } = running;
         let passed_s = match &mut self.ticks {
-            // Beside ticks, a slice's time is counted as the lane works.
+            // Beside ticks, the slice's time was counted while the lane worked.
             Some(ticks) => ticks.slice_s(lane),
             None => {
                 let passed_s = self.counted_s(from_ns, at_ns);
@@ -614,7 +615,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts the slices at work when the run ends, and the tasks that never end.
+    /// Accounts for the slices that still run at the end, and the tasks that never end.
     fn close(&mut self, at_ns: i64) {
         for lane in 0..self.lanes.number() as LaneId {
             self.work(at_ns, lane);

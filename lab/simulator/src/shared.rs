@@ -1,11 +1,11 @@
-//! A lane that batches of ticks and slices of tasks share.
+//! A lane that runs batches of ticks and slices of tasks side by side.
 //!
 //! ```text
 //!   batches, in order:  ▓▓▓▓▓▓▓▓░░░▓▓▓▓░░░░░░▓▓▓▓▓▓      beside a batch a slice has a part of the lane: half of it if its task is critical,
 //!   one slice:          ▁▁▁▁▁▁▁▁███▁▁▁▁██████▁▁▁▁▁▁      1/11 otherwise. Whoever is alone has all of it.
 //! ```
 //!
-//! The shares are those of two threads that compete for one core. Critical tasks have the priority of ticks. Other
+//! The shares equal those of two threads that compete for one core. Critical tasks have the priority of ticks. Other
 //! tasks have a nice value greater by ten, which gives them about a tenth of the weight on Linux. The model assumes the
 //! same shares for slices on GPUs, which run in a stream of lower priority.
 
@@ -15,13 +15,13 @@ use warptape_events::journal::{LaneId, Released};
 
 use crate::faults::Slowness;
 
-/// Parts of a lane.
+/// Number of parts into which the time of a lane is divided.
 const PARTS: i64 = 22;
-/// Parts of a slice beside a batch.
+/// Parts that a critical slice gets beside a batch; any other slice gets the next constant.
 const CRITICAL_PARTS: i64 = 11;
 const OTHER_PARTS: i64 = 2;
 
-/// An order of a lane; orders are done one after the other, beside its slice.
+/// An order for a lane. The lane executes its orders one after the other, beside its slice.
 #[derive(Clone, Debug)]
 pub(crate) enum Order {
     /// A batch, with its remaining time on the whole lane in nanoseconds.
@@ -30,7 +30,7 @@ pub(crate) enum Order {
     GiveBack(Released),
 }
 
-/// The end of a batch or slice.
+/// The work that ends: a batch or a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ends {
     /// The first batch.
@@ -39,7 +39,7 @@ pub(crate) enum Ends {
     Slice,
 }
 
-/// A slice under way.
+/// The state of a slice.
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     left_ns: i64,
@@ -48,12 +48,12 @@ struct Slice {
     had_ns: i64,
 }
 
-/// Lane time that has passed.
+/// Time that a lane has worked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Time with a batch or a slice, in nanoseconds.
+    /// Time in which the lane had a batch or a slice, in nanoseconds.
     pub(crate) busy_ns: i64,
-    /// The slice's part of it, in nanoseconds.
+    /// The slice's part of the busy time, in nanoseconds.
     pub(crate) slice_ns: i64,
 }
 
@@ -63,15 +63,15 @@ pub(crate) struct SharedLane {
     lane: LaneId,
     orders: VecDeque<Order>,
     slice: Option<Slice>,
-    /// A slice that yields to `slice`.
+    /// A slice that yields to `slice`; `None` if no slice yields.
     passed: Option<Slice>,
     /// Time up to which the lane has worked, in nanoseconds from the start of the run.
     at_ns: i64,
     /// Time at which the first batch began.
     began_ns: i64,
-    /// Increases with each change; ends scheduled under an older value are void.
+    /// Incremented with each change; ends scheduled under an older value are void.
     pub(crate) turn: u64,
-    /// Increases with each loss.
+    /// Incremented with each loss.
     pub(crate) life: u64,
 }
 
@@ -89,7 +89,7 @@ impl SharedLane {
         }
     }
 
-    /// Returns the parts of the lane that the slice has.
+    /// Returns the number of parts of the lane that the slice has.
     fn slice_parts(&self) -> i64 {
         match (&self.slice, self.orders.is_empty()) {
             (None, _) => 0,
@@ -98,7 +98,7 @@ impl SharedLane {
         }
     }
 
-    /// Works until a time.
+    /// Advances the lane to a time, and returns how long it worked.
     pub(crate) fn work(&mut self, at_ns: i64, slowness: &Slowness) -> Passed {
         let from_ns = std::mem::replace(&mut self.at_ns, at_ns);
         let parts = self.slice_parts();
@@ -116,7 +116,7 @@ impl SharedLane {
         Passed { busy_ns, slice_ns: busy_ns * parts / PARTS }
     }
 
-    /// Returns the time and kind of the next end, if nothing else comes; `None` on an idle lane.
+    /// Returns the time and kind of the next end, if no other order or slice comes before; `None` on an idle lane.
     pub(crate) fn next_end(&self, slowness: &Slowness) -> Option<(i64, Ends)> {
         let parts = self.slice_parts();
         let after = |left_ns: i64, parts: i64| {
@@ -131,7 +131,7 @@ impl SharedLane {
         batch.into_iter().chain(slice).min()
     }
 
-    /// Appends an order. The lane must have worked until now.
+    /// Appends an order. The lane must first be advanced to the current time.
     pub(crate) fn follow(&mut self, order: Order) {
         if self.orders.is_empty() {
             self.began_ns = self.at_ns;
@@ -139,7 +139,7 @@ impl SharedLane {
         self.orders.push_back(order);
     }
 
-    /// Begins a slice. The lane must have worked until now.
+    /// Begins a slice. The lane must first be advanced to the current time.
     pub(crate) fn begin_slice(&mut self, left_ns: i64, is_critical: bool) {
         let parts = if is_critical { CRITICAL_PARTS } else { OTHER_PARTS };
         self.passed = self.slice.replace(Slice { left_ns, parts, had_ns: 0 });
@@ -158,7 +158,7 @@ impl SharedLane {
         Some((batch, self.at_ns - began_ns))
     }
 
-    /// Returns the groups to give back that stand before the first batch.
+    /// Removes and returns the groups to give back that come before the first batch.
     pub(crate) fn given_back(&mut self) -> Vec<Released> {
         let mut groups = Vec::new();
         while let Some(Order::GiveBack(_)) = self.orders.front() {
@@ -198,7 +198,8 @@ mod tests {
     #[test]
     fn a_slice_has_a_part_of_the_lane_beside_batches_and_all_of_it_alone() {
         let slowness = Slowness::new(&Fleet::volta_turing_radeon());
-        // A batch of 11 ms beside a slice of 6 ms: a critical slice has half of the lane, another one an eleventh.
+        // A batch of 11 ms runs beside a slice of 6 ms. A critical slice has half of the lane, any other slice an
+        // eleventh.
         for (is_critical, ends) in [
             (true, [(12 * MS, Ends::Slice, 6 * MS), (17 * MS, Ends::Batch, 17 * MS)]),
             (false, [(12_100_000, Ends::Batch, 12_100_000), (17 * MS, Ends::Slice, 6 * MS)]),

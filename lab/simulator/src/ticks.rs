@@ -1,7 +1,7 @@
-//! Ticks of a workload: the rows that come for each group of symbols in each interval.
+//! Ticks of a workload: the rows that arrive for each group of symbols in each interval.
 //!
-//! Symbols have shares of the ticks by Zipf's law, and a symbol's name gives its partition and group, as in production.
-//! A tick's symbol is drawn by the tick's number, so that all policies meet the same rows.
+//! The symbols' shares of the ticks follow Zipf's law. The symbol's name determines its partition and group, as in
+//! production. A tick's symbol is drawn from the tick's number, so all policies get the same rows.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -9,9 +9,9 @@ use crate::draws::Draws;
 use crate::workload::Diurnal;
 
 const NS_PER_S: f64 = 1e9;
-/// Seed of the hash that gives a symbol's partition, which makes it independent of the group.
+/// Seed of the hash that determines a symbol's partition. It makes the partition independent of the group.
 const PARTITION_SEED: u64 = 1;
-/// Binary digits of an exponent's fraction that are used.
+/// Number of binary digits of an exponent's fraction that are used.
 const FRACTION_BITS: u32 = 32;
 
 /// Speed of a lane at ticks.
@@ -33,26 +33,26 @@ impl TickSpeed {
 /// Bursts of ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surges {
-    /// Share of the time that is in bursts; below 1.
+    /// Share of the time that belongs to bursts; below 1.
     pub share: f64,
-    /// Rate in a burst, relative to the mean rate; times the share at most 1.
+    /// Rate in a burst, relative to the mean rate. The product with `share` is at most 1.
     pub factor: f64,
     /// Mean length of a burst, exponentially distributed, in seconds.
     pub mean_s: f64,
 }
 
-/// How the rate of ticks changes.
+/// How the rate of ticks varies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// The rate is constant.
     Constant,
     /// Bursts come at random.
     Bursty(Surges),
-    /// The rate is above the mean in the first half of a period, and below in the second.
+    /// The rate is above the mean in the first half of a period, and below it in the second.
     Diurnal(Diurnal),
 }
 
-/// Ticks that come beside tasks.
+/// Ticks that arrive beside tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ticks {
     /// Mean number of ticks per second.
@@ -61,19 +61,19 @@ pub struct Ticks {
     pub pace: Pace,
     /// Number of symbols.
     pub symbols: usize,
-    /// Exponent of Zipf's law: the `n`th symbol's share is proportional to `n` to the power of minus this; 0: equal
-    /// shares.
+    /// Exponent s of Zipf's law: the `n`th symbol's share is proportional to `n` to the power of −s; 0: all shares are
+    /// equal.
     pub skew: f64,
     /// Number of partitions of the source.
     pub partitions: usize,
-    /// Number of groups of a partition.
+    /// Number of groups of each partition.
     pub groups: usize,
-    /// Interval between polls of the source, in nanoseconds; ticks of an interval arrive together.
+    /// Interval between polls of the source, in nanoseconds; the ticks of an interval arrive together.
     pub interval_ns: i64,
 }
 
 impl Ticks {
-    /// Returns the share of each group in the ticks, with the groups of a partition side by side.
+    /// Returns the share of each group in the ticks; the groups of one partition are adjacent.
     pub fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.partitions * self.groups];
         for symbol in 1..=self.symbols {
@@ -89,7 +89,7 @@ impl Ticks {
     }
 }
 
-/// Returns a power by products and square roots alone, which give the same bits on every machine.
+/// Returns a power. It uses only products and square roots, which give the same bits on every machine.
 fn power(base: f64, exponent: f64) -> f64 {
     let whole = exponent.floor();
     let mut product = (0..whole as u32).fold(1.0, |product, _| product * base);
@@ -113,9 +113,10 @@ pub(crate) struct Source<'a> {
     lengths: Draws,
     /// Number of ticks drawn.
     drawn: u64,
-    /// Fraction of the next tick that is due.
+    /// Fraction of the next tick that is already due.
     due: f64,
-    /// Number of the present span, and its end. Bursts have odd numbers, and the spans between them even ones.
+    /// Number of the current span; the next field is its end. Bursts have odd numbers, and the spans between them even
+    /// ones.
     span: u64,
     span_end_s: f64,
 }
@@ -141,8 +142,8 @@ impl<'a> Source<'a> {
         source
     }
 
-    /// Returns the rows of each group in the interval that begins at `from_ns`, with the groups of a partition side by
-    /// side. Calls are for consecutive intervals.
+    /// Returns the rows of each group in the interval that begins at `from_ns`; the groups of one partition are
+    /// adjacent. Calls must be for consecutive intervals.
     pub(crate) fn next(&mut self, from_ns: i64) -> Vec<i64> {
         let rate = self.ticks.rate * self.pace(from_ns as f64 / NS_PER_S);
         self.due += rate * self.ticks.interval_ns as f64 / NS_PER_S;
@@ -153,7 +154,7 @@ impl<'a> Source<'a> {
             let draw = self.symbols.uniform(self.drawn);
             self.drawn += 1;
             let group = self.shares.partition_point(|share| *share <= draw);
-            // Rounding may leave the last cumulative share a little below 1.
+            // Rounding may leave the last cumulative share slightly below 1.
             rows[group.min(self.shares.len() - 1)] += 1;
         }
         rows
@@ -180,7 +181,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the length of the present span, in seconds.
+    /// Returns the length of the current span, in seconds.
     fn span_s(&self) -> f64 {
         let Pace::Bursty(Surges { share, mean_s, .. }) = self.ticks.pace else { return 0.0 };
         let mean_s = if self.span % 2 == 1 { mean_s } else { mean_s * (1.0 - share) / share };
@@ -233,7 +234,7 @@ pub(crate) mod tests {
         assert_eq!(intervals.iter().sum::<i64>(), 200_000);
         assert!(intervals.iter().all(|rows| *rows == 20));
         for (rows, share) in groups.iter().zip(ticks.shares()) {
-            // Five standard deviations of a binomial.
+            // The bound is five standard deviations of a binomial distribution.
             let (expected, bound) = (200_000.0 * share, 5.0 * (200_000.0 * share).sqrt() + 1.0);
             assert!((*rows as f64 - expected).abs() < bound, "{rows} rows, expected {expected}");
         }
@@ -241,7 +242,7 @@ pub(crate) mod tests {
             let shares = Ticks { skew, ..ticks.clone() }.shares();
             shares.iter().copied().fold(0.0, f64::max)
         };
-        // The first of 200 symbols has a share of 1 ÷ 5.88 by Zipf's law.
+        // By Zipf's law, the first of 200 symbols has a share of 1 ÷ 5.88.
         assert!(spread(0.0) < 0.12 && spread(1.0) > 0.17, "{} {}", spread(0.0), spread(1.0));
     }
 
@@ -254,7 +255,7 @@ pub(crate) mod tests {
         let (_, intervals) = come(&Ticks { pace: Pace::Bursty(surges), ..ticks() }, 200);
         let in_bursts = intervals.iter().filter(|rows| **rows == 100).count() as f64 / 200_000.0;
         let mean = intervals.iter().sum::<i64>() as f64 / 200_000.0;
-        // About 400 bursts, and as many spans between: the share is within five standard deviations.
+        // There are about 400 bursts, and as many spans between them; the share is within five standard deviations.
         assert!((in_bursts - 0.1).abs() < 0.035, "{in_bursts} of the time");
         assert!((mean / 20.0 - 1.0).abs() < 0.15, "{mean} ticks in an interval");
     }

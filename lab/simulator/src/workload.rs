@@ -1,4 +1,4 @@
-//! Workloads: the tasks that arrive, and when.
+//! Workloads: the tasks that arrive, and the times at which they arrive.
 
 use warptape_events::journal::TaskClass;
 
@@ -9,50 +9,50 @@ use crate::ticks::Ticks;
 /// A kind of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskKind {
-    /// Its name, which is the scheduler's rate key.
+    /// The kind's name, which is also the scheduler's rate key.
     pub name: String,
-    /// Its share of the work; shares add up to 1.
+    /// The kind's share of the work; the shares add up to 1.
     pub share: f64,
     /// Mean size of a task, in seconds of a lane of the reference class.
     pub mean_s: f64,
     /// Distribution of sizes.
     pub sizes: Sizes,
-    /// True if lanes may share a task; otherwise one lane does all of it.
+    /// True if several lanes may share a task; otherwise one lane does all of it.
     pub divisible: bool,
-    /// Its class.
+    /// Class of the kind's tasks.
     pub class: TaskClass,
 }
 
 /// Distribution of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// Exponential, with the kind's mean.
+    /// Exponentially distributed, with the kind's mean.
     Exponential,
-    /// The kind's mean, always.
+    /// Always the kind's mean.
     Fixed,
 }
 
 /// A sender of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tenant {
-    /// Its name.
+    /// The tenant's name.
     pub name: String,
-    /// Its weight.
+    /// The tenant's weight.
     pub weight: i32,
-    /// Its share of the tasks; shares add up to 1.
+    /// The tenant's share of the tasks; the shares add up to 1.
     pub share: f64,
 }
 
-/// Times between arrivals that are shorter with some probability and otherwise longer, so that tasks come in bursts.
+/// Burstiness of arrivals: the time between tasks is short with some probability and long otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
-    /// Probability that a task follows the last one closely.
+    /// Probability that a task comes shortly after the previous one.
     pub probability: f64,
-    /// Mean time to such a task, as a share of the mean time between tasks; below 1.
+    /// Mean time to such a close task, as a share of the mean time between tasks; below 1.
     pub spacing: f64,
 }
 
-/// Rates that change over a period: above the mean in its first half, and as far below in its second.
+/// A rate that changes over a period: above the mean in its first half, and as far below in its second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diurnal {
     /// The period, in seconds.
@@ -61,27 +61,27 @@ pub struct Diurnal {
     pub swing: f64,
 }
 
-/// A closed loop: each sender waits until its task is done, thinks, and sends the next one.
+/// A closed loop: each sender waits until its task is done, thinks, and then sends the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Closed {
     /// Number of senders.
     pub senders: usize,
-    /// Mean think time, exponentially distributed, in seconds; 0: every sender always waits for a task.
+    /// Mean think time of a sender, exponentially distributed, in seconds; 0: senders never pause between tasks.
     pub think_s: f64,
 }
 
 /// The process by which tasks arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
-    /// Times between tasks are exponential.
+    /// The times between tasks are exponentially distributed.
     Poisson,
-    /// Tasks come in bursts.
+    /// Tasks arrive in bursts.
     Bursty(Burst),
-    /// The rate changes.
+    /// The rate changes over a period.
     Diurnal(Diurnal),
-    /// A task comes when another one is done.
+    /// A task arrives some time after another one is done.
     Closed(Closed),
-    /// Tasks of a recording, at their times.
+    /// The tasks of a recording arrive at their recorded times.
     Recorded(Vec<Arrival>),
 }
 
@@ -92,18 +92,19 @@ pub struct Workload {
     pub kinds: Vec<TaskKind>,
     /// Senders of tasks.
     pub tenants: Vec<Tenant>,
-    /// Work that arrives, as a share of the fleet's capacity for this mix; used if tasks come at random.
+    /// Work that arrives, as a share of the fleet's capacity for this mix; used only if tasks arrive at random.
     pub load: f64,
     /// Number of tasks of a run.
     pub tasks: usize,
-    /// The process by which they arrive.
+    /// The process by which tasks arrive.
     pub process: Process,
-    /// Time from a task's arrival to its deadline less one second, in multiples of its kind's mean size; `None`: no
+    /// Deadline of a task: one second after its arrival plus this multiple of its kind's mean size; `None`: no
     /// deadlines.
     pub deadline_factor: Option<f64>,
-    /// Number of units in a second of the reference class.
+    /// Number of units in a second of the reference class's work.
     pub units_per_s: f64,
-    /// Ticks that come beside tasks until the last task has come; `None`: tasks alone. Baselines ignore them.
+    /// Ticks that arrive beside tasks until the last task has arrived; `None`: only tasks arrive. Baselines ignore
+    /// ticks.
     pub ticks: Option<Ticks>,
 }
 
@@ -112,23 +113,23 @@ pub struct Workload {
 pub struct Arrival {
     /// Time from the start of the run, in nanoseconds.
     pub at_ns: i64,
-    /// Index of the kind.
+    /// Index of the task's kind.
     pub kind: usize,
-    /// Its class.
+    /// Class of the task.
     pub class: TaskClass,
-    /// Index of the tenant.
+    /// Index of the task's tenant.
     pub tenant: usize,
     /// Units of work; at least one.
     pub units: i64,
-    /// Deadline, in nanoseconds from the start of the run.
+    /// Deadline, in nanoseconds from the start of the run; `None` without a deadline.
     pub deadline_ns: Option<i64>,
 }
 
 const NS_PER_S: f64 = 1e9;
 
 impl Workload {
-    /// Returns the published experiment's three kinds in equal shares of the work, with one tenant and Poisson
-    /// arrivals. A task takes a fifth of a second on Volta on average.
+    /// Returns a workload with the published experiment's three kinds in equal shares of the work, one tenant and
+    /// Poisson arrivals. On Volta, a task takes a fifth of a second on average.
     pub fn three_kinds(load: f64, tasks: usize) -> Self {
         let kind = |name: &str| TaskKind {
             name: name.to_owned(),
@@ -155,20 +156,20 @@ impl Workload {
         self.kinds.iter().map(|kind| kind.share).collect()
     }
 
-    /// Returns the tasks per second.
+    /// Returns the number of tasks per second.
     pub fn rate(&self, fleet: &Fleet) -> f64 {
         let work_per_s = self.load * fleet.capacity(&self.mix());
         work_per_s * self.tasks_by_work()
     }
 
-    /// Returns the tasks in a second of the reference class's work. A kind's share of the tasks is its share of the
-    /// work divided by its mean size.
+    /// Returns the number of tasks in one second of the reference class's work. A kind's share of the tasks is its
+    /// share of the work divided by its mean size.
     pub(crate) fn tasks_by_work(&self) -> f64 {
         self.kinds.iter().map(|kind| kind.share / kind.mean_s).sum()
     }
 
-    /// Returns all arrivals of a run. In a closed loop the first task of each sender has its time, and all others have
-    /// 0.
+    /// Returns all arrivals of a run. In a closed loop only the first task of each sender has its time, and all others
+    /// have time 0.
     pub fn arrivals(&self, fleet: &Fleet, seed: u64) -> Vec<Arrival> {
         let rate = match &self.process {
             Process::Recorded(arrivals) => return arrivals.clone(),
@@ -217,7 +218,7 @@ impl Workload {
         (0..self.tasks as u64).map(arrival).collect()
     }
 
-    /// Returns the think time before a task is sent, in seconds.
+    /// Returns the think time before a sender sends a task, in seconds.
     pub(crate) fn think_s(&self, seed: u64, task: u64) -> f64 {
         match self.process {
             Process::Closed(Closed { think_s, .. }) => think_s * Draws::new(seed, "think").exponential(task),
@@ -235,7 +236,8 @@ impl Workload {
 }
 
 impl Diurnal {
-    /// Returns the time at which as many tasks have come as come in `mean_s` at the mean rate, in seconds.
+    /// Returns the time by which as many tasks have arrived as would arrive within `mean_s` at the mean rate, in
+    /// seconds.
     fn time_s(self, mean_s: f64) -> f64 {
         let Self { period_s, swing } = self;
         let periods = (mean_s / period_s).floor();
@@ -248,7 +250,7 @@ impl Diurnal {
     }
 }
 
-/// Returns the index at which a uniform draw falls, in proportion to shares that may have any sum.
+/// Returns the index that a uniform draw selects, in proportion to the shares. The shares may have any sum.
 fn choose(shares: &[f64], draw: f64) -> usize {
     let mut left = draw * shares.iter().sum::<f64>();
     let found = shares.iter().position(|share| {

@@ -1,4 +1,4 @@
-//! Adam (Kingma and Ba, 2015), with moments that checkpoints can read.
+//! The Adam optimiser (Kingma and Ba, 2015), with moments that a checkpoint can save and restore.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Tensor, Var};
@@ -13,7 +13,7 @@ pub(crate) struct Adam {
     pub(crate) learning_rate: f64,
     /// First and second moment of each variable's gradient.
     pub(crate) moments: Vec<[Tensor; 2]>,
-    /// β to the power of the number of updates, for each moment.
+    /// β to the power of the number of updates, for each of the two moments.
     pub(crate) powers: [f64; 2],
 }
 
@@ -30,7 +30,7 @@ impl Adam {
         let [first_scale, second_scale] = self.powers.map(|power| 1.0 / (1.0 - power));
         for (var, [first, second]) in vars.iter().zip(&mut self.moments) {
             let Some(gradient) = gradients.get(var) else { continue };
-            // Detached, because a gradient is no part of the next one's graph.
+            // The gradient is detached, so that it does not join the graph of the next gradient.
             let gradient = gradient.detach();
             *first = ((&*first * BETA_1)? + (&gradient * (1.0 - BETA_1))?)?;
             *second = ((&*second * BETA_2)? + (gradient.sqr()? * (1.0 - BETA_2))?)?;

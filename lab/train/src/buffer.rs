@@ -1,19 +1,19 @@
-//! Transitions to learn from.
+//! The replay buffer: transitions to learn from.
 
 use crate::model::{Method, State};
 use crate::numbers::Numbers;
 
-/// A choice and its consequence.
+/// A choice of a lane and its consequence.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transition {
     pub(crate) state: State,
     pub(crate) lane: usize,
     pub(crate) reward: f32,
-    /// The state at the next task's arrival.
+    /// The state when the next task arrives.
     pub(crate) next: State,
 }
 
-/// The newest transitions, at most `most` of them.
+/// The newest transitions; their number is limited to `most`.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     most: usize,
@@ -40,7 +40,7 @@ impl Buffer {
         self.at = (self.at + 1) % self.most;
     }
 
-    /// Draws a batch from all transitions, or, as published, from the newest.
+    /// Draws a batch from all transitions, or only from the newest in the published variant.
     pub(crate) fn sample(
         &self,
         kind: Method,

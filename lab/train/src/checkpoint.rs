@@ -1,4 +1,4 @@
-//! The checkpoint's file: weights, moments of the optimiser, progress, validations, and the best network. It omits the
+//! The checkpoint file: weights, moments of the optimiser, progress, validations, and the best network. It omits the
 //! replay buffer, which is refilled before learning resumes.
 //!
 //! ```text
@@ -56,13 +56,13 @@ pub(crate) fn write(
         bytes.extend(ratio.to_le_bytes());
     }
     bytes.extend(checkpoint.best.to_bytes());
-    // Renaming keeps the previous file intact if the process is stopped while it writes.
+    // The rename keeps the previous file intact if the process stops while it writes.
     let new = path.with_extension("new");
     let failed = |error| TrainError::File { path: path.to_owned(), error };
     fs::write(&new, bytes).and_then(|()| fs::rename(&new, path)).map_err(failed)
 }
 
-/// Longest checkpoint, above the size of any network and its optimiser.
+/// Greatest size of a checkpoint, in bytes; it exceeds the size of any network with its optimiser.
 const BYTES_MAX: u64 = 4 << 30;
 
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! A learned policy compared with rules, on scenes that it has not seen.
+//! Comparison of a learned policy with rules, on scenes that its training did not use.
 
 use warptape_network::Network;
 use warptape_simulator::{Interval, Options, interval};
@@ -6,13 +6,13 @@ use warptape_simulator::{Interval, Options, interval};
 use crate::episode::{Greedy, options, run};
 use crate::scenes::{LOAD, Scene};
 
-/// Rules that learned policies are compared with. `fair` is the dynamic split: a free lane takes a slice of the first
+/// Rules with which learned policies are compared. `fair` is the dynamic split: a free lane takes a slice of the first
 /// task.
 pub const RULES: [&str; 3] = ["fair", "lp-price", "earliest-completion"];
-/// First seed of comparisons; no other run has these seeds.
+/// First seed of comparisons. No other run uses these seeds.
 const SEED: u64 = 1 << 40;
 
-/// A learned policy and a rule on one scene.
+/// The comparison of a learned policy with a rule on one scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The scene's name.
@@ -23,15 +23,15 @@ pub struct Comparison {
     pub learned_s: Interval,
     /// Mean completion time of the rule, in seconds.
     pub rule_s: Interval,
-    /// Ratio of the learned policy's time to the rule's, paired by seed.
+    /// Ratio of the learned policy's time to the rule's time, paired by seed.
     pub ratio: Interval,
 }
 
-/// Runs a function over several seeds, in any order, and returns the results in the order of the seeds. Its first
+/// Runs a function for several seeds, in any order, and returns the results in the order of the seeds. The first
 /// argument names the work.
 pub type OverSeeds<'a> = &'a mut dyn FnMut(&str, &(dyn Fn(u64) -> f64 + Sync)) -> Vec<f64>;
 
-/// Compares a network with each rule on each scene, on the same arrivals.
+/// Compares a network with each rule on each scene. All of them get the same arrivals.
 pub fn compare(network: &Network, scenes: &[Scene], over_seeds: OverSeeds<'_>) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for scene in scenes {

@@ -12,8 +12,8 @@ const NS_PER_S: f64 = 1e9;
 /// Unit of rewards, in mean sizes of tasks.
 const REWARD_SIZES: f64 = 10.0;
 
-/// Returns the options of a run with a pilot. Under this pushing policy alone does the scheduler measure how busy lanes
-/// are, as it does for learned policies.
+/// Returns the options of a run with a pilot. The scheduler measures how busy lanes are only under this pushing policy
+/// and under learned policies.
 pub(crate) fn options() -> Options {
     Options { policy: "score-utilization".to_owned(), slice_ns: 4_000_000, ..Options::default() }
 }
@@ -31,17 +31,17 @@ impl Pilot for Greedy<'_> {
     }
 }
 
-/// A choice, and the end of its task.
+/// A choice of a lane, and the time at which its task was done.
 struct Choice {
     at_ns: i64,
     state: State,
     lane: usize,
-    /// Share of the lanes that were idle once the task had its lane.
+    /// Share of the available lanes that were still idle after the task got its lane.
     idle: f64,
     done_ns: Option<i64>,
 }
 
-/// Chooses the network's lane, or with probability `epsilon` a random one, and records states and choices.
+/// A pilot that chooses the network's lane, or a random one with probability `epsilon`. It records states and choices.
 pub(crate) struct Explorer<'a> {
     pub(crate) kind: Method,
     pub(crate) network: &'a Network,

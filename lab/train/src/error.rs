@@ -56,7 +56,7 @@ pub enum TrainError {
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// The difference.
+        /// The difference between the file and this training.
         why: &'static str,
     },
     /// The trained weights do not fit a network.

@@ -1,4 +1,4 @@
-//! Training of learned policies against the simulator, on the processor.
+//! Training of learned policies with the simulator, on the processor.
 //!
 //! ```text
 //!   scenes ──► episode: the simulator runs the real scheduler,          ┌──► float network ◄── Adam ◄── loss ◄── batches ◄─┐
@@ -7,8 +7,8 @@
 //!                        └───────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The crate owns the means of learning: floats, tensors and gradients. The scheduler never depends on it. Integer
-//! networks act in episodes, with production's code and features, so training meets the behaviour that will run.
+//! The crate owns all means of learning: floats, tensors and gradients. The scheduler never depends on it. In episodes,
+//! integer networks act through production's code and features, so training sees the same behaviour as production.
 
 mod adam;
 mod buffer;

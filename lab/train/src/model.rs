@@ -1,4 +1,4 @@
-//! The float networks, with the shapes of the integer networks.
+//! The float networks, which have the shapes of the integer networks.
 
 use candle_core::{D, Device, Result, Tensor, Var};
 use warptape_network::{
@@ -14,27 +14,28 @@ const CONTEXT: usize = 16;
 const CHANNELS: usize = 8;
 const HIDDEN: usize = 64;
 const WEIGHTS: u64 = 2;
-/// Added to the value of an excluded lane, so that it is never the greatest.
+/// Term added to the value of an excluded lane, so that it is never the greatest.
 const EXCLUDED: f64 = -1e9;
 
-/// Kind of network and training.
+/// Kind of network, and of its training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// As published: one output per lane, trained on the newest transitions, without masked lanes or a target network.
+    /// The published variant: one output per lane, trained on the newest transitions, without masked lanes or a target
+    /// network.
     Paper,
     /// A dueling network on features per lane, with masked lanes. Training is double DQN with a target network and a
     /// replay buffer.
     Improved,
 }
 
-/// The input of a network as integers; the float network divides them by [`ONE`].
+/// The integer input of a network; the float network divides it by [`ONE`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     /// Inputs of the first layer, by lane.
     lanes: Vec<i16>,
-    /// Inputs that join after the first layer.
+    /// Further inputs, which enter after the first layer.
     beside: Vec<i16>,
-    /// Lanes that may be chosen, one bit each.
+    /// Bit mask of the lanes that may be chosen.
     able: u64,
 }
 
@@ -69,20 +70,21 @@ impl State {
     }
 }
 
-/// Weights (outputs × inputs) and biases of each layer, in the integer network's order.
+/// Weights (outputs × inputs) and biases of each layer, in the order of the integer network.
 pub(crate) type Layers = Vec<(Tensor, Tensor)>;
 
 /// The trained variables.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) kind: Method,
-    /// Number of the fleet's lanes.
+    /// Number of lanes of the fleet.
     pub(crate) lanes: usize,
     pub(crate) vars: Vec<Var>,
 }
 
 impl Model {
-    /// Returns a model with random weights, uniform with a variance of 2 ÷ the number of inputs, and biases of 0.
+    /// Returns a model with biases of 0 and random weights. The weights are uniform, with a variance of 2 ÷ the number
+    /// of inputs.
     pub(crate) fn new(kind: Method, lanes: usize, seed: u64) -> Result<Self> {
         let mut numbers = Numbers::new(seed, WEIGHTS, 0);
         let mut vars = Vec::new();
@@ -102,7 +104,7 @@ impl Model {
         self.vars.chunks_exact(2).map(pair).collect()
     }
 
-    /// Returns a copy that later changes of the variables do not affect.
+    /// Returns a copy that does not change with the variables.
     pub(crate) fn frozen(&self) -> Result<Layers> {
         let pair =
             |pair: &[Var]| Ok((pair[0].as_tensor().copy()?.detach(), pair[1].as_tensor().copy()?.detach()));
@@ -127,18 +129,18 @@ pub(crate) fn shapes(kind: Method, lanes: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// States as tensors.
+/// A batch of states as tensors.
 pub(crate) struct Batch {
-    /// Number of states, and number of lanes of each.
+    /// Number of states, and number of lanes of each state.
     size: (usize, usize),
     lanes: Tensor,
     beside: Tensor,
-    /// 1 for each lane that may be chosen.
+    /// Mask: 1 for each lane that may be chosen, 0 for others.
     mask: Tensor,
 }
 
 impl Batch {
-    /// Returns a batch of states with `of` lanes each.
+    /// Returns a batch of states, each with `of` lanes.
     pub(crate) fn new<'a>(of: usize, states: impl Iterator<Item = &'a State> + Clone) -> Result<Self> {
         let floats = |values: &[i16]| -> Vec<f32> {
             values.iter().map(|value| f32::from(*value) / ONE as f32).collect()
@@ -183,7 +185,7 @@ impl Batch {
         advantages.broadcast_add(&(value - common)?)
     }
 
-    /// Returns the values with those of excluded lanes lowered, so that they are never the greatest.
+    /// Returns the values, with the values of excluded lanes lowered so that they are never the greatest.
     pub(crate) fn masked(&self, values: &Tensor) -> Result<Tensor> {
         values + self.mask.affine(-EXCLUDED, EXCLUDED)?
     }

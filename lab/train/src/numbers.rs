@@ -1,4 +1,4 @@
-//! Pseudorandom numbers from a seed by SplitMix64, the only randomness of this crate.
+//! Pseudorandom numbers from a seed, by SplitMix64. They are the only randomness of this crate.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Numbers {
@@ -6,7 +6,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Returns an independent stream for each purpose and counter.
+    /// Returns a stream for a purpose and a counter. All streams are independent.
     pub(crate) fn new(seed: u64, purpose: u64, counter: u64) -> Self {
         let mut numbers = Self { state: seed };
         for word in [purpose, counter] {

@@ -1,4 +1,4 @@
-//! The integer network made from a trained float network.
+//! Conversion of a trained float network to an integer network.
 
 use candle_core::{Result as TensorResult, Tensor};
 use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, SHIFT_MAX, WeightsRow};
@@ -6,10 +6,10 @@ use warptape_network::{Architecture, Improved, Layer, Network, ONE, Paper, SHIFT
 use crate::error::TrainError;
 use crate::model::{Layers, Method};
 
-/// Greatest bias that leaves room for the weights' sum.
+/// Greatest bias; it leaves room for the sum of the weights.
 const BIAS_MAX: f64 = (1u32 << 29) as f64;
 
-/// Returns a row with the largest shift under which its weights fit in 8 bits, and its bias in 30.
+/// Returns a row with the largest shift with which its weights fit into 8 bits, and its bias into 30 bits.
 fn row(weights: &[f32], bias: f32) -> WeightsRow {
     let most = weights.iter().fold(0f32, |most, weight| most.max(weight.abs()));
     let scaled = |value: f32, shift: u8| f64::from(value) * f64::from(1u32 << shift);

@@ -1,4 +1,5 @@
-//! Fleets and arrivals: random ones for training, fixed ones for validation, and held-out ones for comparisons.
+//! Scenes, which are fleets with arrivals: random ones for training, fixed ones for validation, and held-out ones for
+//! comparisons.
 
 use std::ops::RangeInclusive;
 
@@ -7,21 +8,23 @@ use warptape_simulator::{Burst, Failure, Fleet, Outage, Process, Throttling, Wor
 use crate::error::TrainError;
 use crate::numbers::Numbers;
 
-/// Number of lanes that training supports. One lane leaves no choice, and states have one bit per lane in a word.
+/// Number of lanes that training supports. A single lane leaves no choice, and a state has one bit per lane in a 64-bit
+/// word.
 pub const LANES: RangeInclusive<usize> = 2..=64;
-/// Load of scenes for comparisons.
+/// Load of the scenes for comparisons.
 pub const LOAD: f64 = 0.85;
 const BURSTY: Process = Process::Bursty(Burst { probability: 0.8, spacing: 0.1 });
 const OTHER_BURSTS: Process = Process::Bursty(Burst { probability: 0.9, spacing: 0.05 });
 const DRAWN: u64 = 1;
-/// Time of a lane's loss or throttling in comparisons, as a share of the time of arrivals, and its speed from then on.
+/// Time of a lane's loss or throttling in comparisons, as a share of the time of arrivals. The next constant is the
+/// speed of the throttled lane.
 const FAULT_AT: f64 = 0.2;
 const THROTTLED: f64 = 0.4;
 
 /// A fleet and its workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// Its name.
+    /// The scene's name.
     pub name: String,
     /// The fleet.
     pub fleet: Fleet,
@@ -30,7 +33,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Returns the fleet and the workload from which all scenes of a training are made.
+    /// Returns the fleet and workload from which all scenes of a training are derived.
     ///
     /// # Errors
     /// If the fleet has too few or too many lanes, or the arrivals are not random.
@@ -45,7 +48,7 @@ impl Scene {
         Ok(Self { name: "as given".to_owned(), fleet, workload })
     }
 
-    /// Returns a scene of indivisible tasks.
+    /// Returns a scene with indivisible tasks.
     fn of(&self, name: &str, load: f64, process: Process, tasks: usize) -> Self {
         let mut workload = Workload { load, process, tasks, ..self.workload.clone() };
         workload.kinds.iter_mut().for_each(|kind| kind.divisible = false);
@@ -76,19 +79,19 @@ impl Scene {
         self
     }
 
-    /// True if the fleet has no faults of its own, so that some may be added.
+    /// True if the fleet has no faults of its own, so that faults may be added.
     fn is_sound(&self) -> bool {
         self.fleet.failures.is_empty() && self.fleet.throttling.is_empty()
     }
 
-    /// Returns the given process of arrivals and another one.
+    /// Returns the given process of arrivals and a different one.
     fn processes(&self) -> [Process; 2] {
         let other = if self.workload.process == Process::Poisson { BURSTY } else { Process::Poisson };
         [self.workload.process.clone(), other]
     }
 }
 
-/// Returns the scene of an episode, with random load, process of arrivals, speeds and faults.
+/// Returns the scene of an episode, with random load, arrivals, speeds and faults.
 pub(crate) fn drawn(given: &Scene, seed: u64, episode: u64, tasks: usize) -> Scene {
     let mut numbers = Numbers::new(seed, DRAWN, episode);
     let load = numbers.between(0.5, 0.95);
@@ -107,7 +110,7 @@ pub(crate) fn drawn(given: &Scene, seed: u64, episode: u64, tasks: usize) -> Sce
     }
 }
 
-/// Returns the scenes that select the best network of a training.
+/// Returns the scenes that decide which network of a training is the best.
 pub(crate) fn validation(given: &Scene, tasks: usize) -> Vec<Scene> {
     let [as_given, other] = given.processes();
     [(0.7, as_given.clone()), (0.85, as_given.clone()), (0.85, other), (0.93, as_given)]
@@ -115,8 +118,8 @@ pub(crate) fn validation(given: &Scene, tasks: usize) -> Vec<Scene> {
         .into()
 }
 
-/// Returns scenes that no training saw, with `tasks` tasks each. First come other seeds, then other bursts, exchanged
-/// speeds, a lost lane and a throttled one. The last have divisible tasks, if the workload does.
+/// Returns scenes that no training used, each with `tasks` tasks. They have other seeds, other bursts, exchanged
+/// speeds, a lost lane, and a throttled lane. The last scenes have divisible tasks, if the workload has any.
 pub fn held_out(given: &Scene, tasks: usize) -> Vec<Scene> {
     let [as_given, other] = given.processes();
     let of = |name: &str, process: &Process| given.of(name, LOAD, process.clone(), tasks);

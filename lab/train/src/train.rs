@@ -1,4 +1,4 @@
-//! Training from start to end.
+//! Training from its start, or from a checkpoint, to its end.
 
 use std::path::PathBuf;
 
@@ -17,19 +17,20 @@ use crate::numbers::Numbers;
 use crate::quantise::quantise;
 use crate::scenes::{self, Scene};
 
-/// Transitions of the replay buffer, and the newest ones that the published variant learns from.
+/// Capacity of the replay buffer, in transitions. The next constant is the number of newest ones from which the
+/// published variant learns.
 const BUFFER: usize = 50_000;
 const NEWEST: usize = 512;
-/// Number of transitions before learning begins.
+/// Number of transitions required before learning begins.
 const BEGIN: usize = 2_000;
-/// Number of updates between copies to the target network.
+/// Number of updates after which the target network becomes a copy of the current one.
 const TARGET_UPDATES: u64 = 500;
-/// First seed of validations; seeds of episodes are lower, and those of comparisons higher.
+/// First seed of validations. Seeds of episodes are lower, and seeds of comparisons are higher.
 const VALIDATION_SEED: u64 = 1 << 32;
 const VALIDATION_TASKS: usize = 1_000;
 const EXPLORING: u64 = 3;
 const SAMPLING: u64 = 4;
-/// Number of tasks in the comparison of the float and the integer network.
+/// Number of tasks in the comparison of the float network with the integer network.
 const COMPARED: usize = 2_000;
 
 /// Options of a training.
@@ -39,15 +40,15 @@ pub struct TrainOptions {
     pub given: Scene,
     /// Kind of network and training.
     pub kind: Method,
-    /// Seed. It determines the network on one machine, unless training was resumed.
+    /// Seed. On one machine it determines the network, unless training was resumed.
     pub seed: u64,
-    /// Number of episodes, including those of a checkpoint.
+    /// Number of episodes, including the episodes of a checkpoint.
     pub episodes: u64,
     /// Number of tasks of an episode.
     pub tasks: usize,
     /// Weight λ of idle time in the reward, in (0, 1).
     pub lambda: f64,
-    /// Discount of the next task's value, in [0, 1).
+    /// Discount factor of the next task's value, in [0, 1).
     pub gamma: f64,
     /// Step size of Adam.
     pub learning_rate: f64,
@@ -55,18 +56,19 @@ pub struct TrainOptions {
     pub batch: usize,
     /// Number of tasks per update.
     pub tasks_by_update: usize,
-    /// Probability of a random lane: at first, and from half of the episodes on; linear in between.
+    /// Probability of a random lane: the first value at the start, the second from half of the episodes on, linear in
+    /// between.
     pub epsilon: [f64; 2],
     /// Number of episodes between validations, each of which writes a checkpoint.
     pub validate_every: u64,
-    /// The checkpoint's file; `None`: no checkpoint is written.
+    /// Path of the checkpoint; `None`: no checkpoint is written.
     pub checkpoint: Option<PathBuf>,
-    /// True if training resumes from the checkpoint, which must exist; otherwise it must not.
+    /// True if training resumes from the checkpoint, which must exist. If false, it must not exist.
     pub resume: bool,
 }
 
 impl TrainOptions {
-    /// Returns the options of the figures in docs/scheduling-results.md.
+    /// Returns the options that gave the figures in docs/scheduling-results.md.
     pub fn new(given: Scene, kind: Method) -> Self {
         Self {
             given,
@@ -110,7 +112,7 @@ impl TrainOptions {
         }
     }
 
-    /// Returns a hash of all options that a resumed training must share, apart from its kind and seed. The number of
+    /// Returns a hash of all options that a resumed training must share, except its kind and seed. The number of
     /// episodes may grow.
     fn trained_on(&self) -> u64 {
         let Self { given, tasks, lambda, gamma, learning_rate, batch, tasks_by_update, epsilon, .. } = self;
@@ -129,26 +131,26 @@ impl TrainOptions {
 /// A network's result on the validation scenes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Validation {
-    /// Number of episodes so far.
+    /// Number of episodes done so far.
     pub episode: u64,
-    /// Ratio of its mean completion time to that of earliest completion, averaged over scenes.
+    /// Ratio of the network's mean completion time to that of earliest completion, averaged over scenes.
     pub ratio: f64,
 }
 
-/// Progress of a training, reported after each episode.
+/// Progress of a training, which is reported after each episode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainingProgress {
-    /// Number of episodes so far.
+    /// Number of episodes done so far.
     pub episode: u64,
-    /// Number of episodes in all.
+    /// Total number of episodes.
     pub episodes: u64,
     /// Number of updates so far.
     pub updates: u64,
-    /// Mean loss of the episode's updates; 0 before the first.
+    /// Mean loss of the episode's updates; 0 before the first update.
     pub loss: f64,
     /// Probability of a random lane.
     pub epsilon: f64,
-    /// The validation after this episode, if there was one.
+    /// The validation after this episode; `None` if it had none.
     pub validation: Option<Validation>,
 }
 
@@ -161,8 +163,8 @@ pub struct Trained {
     pub validations: Vec<Validation>,
     /// Share of states in which the last float network and its integer network choose different lanes.
     pub disagreement: f64,
-    /// Mean loss of value by the integer network's choices, in the float network's values, divided by the mean spread
-    /// of values between lanes.
+    /// Mean loss of value by the integer network's choices, measured with the float network's values. It is divided by
+    /// the mean spread of values between lanes.
     pub regret: f64,
 }
 
@@ -178,12 +180,12 @@ struct Training<'a> {
     best: Network,
 }
 
-/// Trains a network. `told` hears of each episode, and returns whether to continue; if not, the result so far is
-/// returned.
+/// Trains a network. `told` is called after each episode, and returns true to continue. If it returns false, the result
+/// so far is returned.
 ///
 /// # Errors
-/// If options are out of range, the checkpoint belongs to another training or cannot be read or written, or on a
-/// defect.
+/// If options are out of range, or the checkpoint belongs to another training or cannot be read or written. Also if
+/// this crate has a defect.
 pub fn train(
     options: &TrainOptions,
     told: &mut dyn FnMut(&TrainingProgress) -> bool,
@@ -213,12 +215,12 @@ pub fn train(
     training.finish()
 }
 
-/// Runs the arithmetic of a training on one thread, because more threads slow such small matrices, above all on a busy
+/// Runs the arithmetic of a training on one thread. More threads would slow such small matrices, especially on a busy
 /// machine.
 pub fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         Ok(pool) => pool.install(work),
-        // More threads give the same result.
+        // Without this pool the arithmetic uses more threads, with the same result.
         Err(_) => work(),
     }
 }
@@ -248,7 +250,7 @@ impl<'a> Training<'a> {
         Ok((Self { options, model, adam, target, buffer, rules_s, validation, validations, best }, begin))
     }
 
-    /// Runs an episode, learns from it and earlier ones, and returns the mean loss.
+    /// Runs an episode, learns from it and from earlier ones, and returns the mean loss.
     fn learn_from(&mut self, episode: u64) -> Result<f64, TrainError> {
         let TrainOptions { kind, seed, tasks, lambda, .. } = *self.options;
         let given = &self.options.given;
@@ -282,9 +284,9 @@ impl<'a> Training<'a> {
         let layers = self.model.layers();
         let online = next.values(kind, &layers)?.detach();
         let after = match kind {
-            // The published variant takes the network's own greatest value.
+            // The published variant takes the greatest value of the network itself.
             Method::Paper => online.max_keepdim(1)?,
-            // Double DQN: one network chooses the lane, the other gives its value.
+            // Double DQN takes the lane from one network, and its value from the other.
             Method::Improved => {
                 let lane = greatest(&next.masked(&online)?)?;
                 next.values(kind, &self.target)?.detach().gather(&lane, 1)?
@@ -296,7 +298,7 @@ impl<'a> Training<'a> {
         let missed = (states.values(kind, &layers)?.gather(&lanes, 1)? - wanted)?;
         let loss = match kind {
             Method::Paper => missed.sqr()?.mean_all()?,
-            // Huber's loss, so that one long completion does not outweigh a batch.
+            // Huber's loss limits the effect of one long completion on a batch.
             Method::Improved => {
                 let size = missed.abs()?;
                 let inner = size.minimum(1f32)?;
@@ -341,7 +343,7 @@ impl<'a> Training<'a> {
         Ok(Trained { network: self.best, validations: self.validations, disagreement, regret })
     }
 
-    /// Returns how often the integer network deviates from the float one, and the cost of it, as in [`Trained`].
+    /// Returns how often the integer network deviates from the float network, and what that costs, as in [`Trained`].
     fn quantisation(&self) -> Result<(f64, f64), TrainError> {
         let kind = self.options.kind;
         let network = quantise(kind, &self.model.layers())?;
@@ -363,7 +365,7 @@ impl<'a> Training<'a> {
     }
 }
 
-/// The states that the integer network saw, and its choices.
+/// Records the states that the integer network saw, and its choices.
 struct Seen<'a> {
     kind: Method,
     network: &'a Network,

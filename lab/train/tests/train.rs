@@ -1,4 +1,4 @@
-//! Short trainings: they are repeatable, resume from checkpoints, and learn.
+//! Short trainings: they give repeatable results, resume from checkpoints, and improve the network.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ fn options(kind: Method, episodes: u64) -> TrainOptions {
     }
 }
 
-/// Returns a path of this test alone, without a file.
+/// Returns a path that only this test uses, without a file.
 fn file(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("warptape-train-{}-{name}", std::process::id()));
     let _ = std::fs::remove_file(&path);
@@ -52,13 +52,13 @@ fn the_same_seed_gives_the_same_bytes_and_what_is_quantised_chooses_alike() {
         assert!(told[7].updates >= 40 && told[7].loss > 0.0, "{:?}", told[7]);
         assert!(told[0].epsilon == 1.0 && (told[7].epsilon - 0.05).abs() < 1e-9);
         assert_eq!(first.validations.len(), 2);
-        // Weights of eight bits change few choices, and those by little.
+        // Weights of eight bits change few choices, and change them only slightly.
         assert!(first.disagreement < 0.25 && first.regret < 0.02, "{first:?}");
         assert!(first.network.lanes() == (kind == Method::Paper).then_some(16));
     }
 }
 
-/// Random lanes take more than three times as long as earliest completion; a short training is far better than that.
+/// Random lanes take more than three times as long as earliest completion. A short training does far better.
 #[test]
 fn a_short_training_learns() {
     let options = TrainOptions { tasks_by_update: 8, ..options(Method::Improved, 24) };
@@ -109,7 +109,7 @@ fn training_goes_on_where_it_ended_and_refuses_what_is_of_another_one() {
     assert!(matches!(train(&options, &mut |_| true), Err(TrainError::NotBegun { .. })));
 }
 
-/// Networks are trained for the given fleet, with any number of lanes, and compared with rules on it.
+/// Networks are trained for the given fleet, with any number of lanes, and are compared with rules on that fleet.
 #[test]
 fn networks_are_for_the_lanes_of_their_fleet() {
     for kind in [Method::Improved, Method::Paper] {

@@ -1,7 +1,7 @@
-//! The recorded run in blocks of time, whose spread hints at how well the run repeats.
+//! The recorded run in blocks of time. The spread between blocks indicates how well the run repeats.
 //!
-//! The model's fit within the run does not show that. A model may follow one overloaded minute closely, and the next
-//! minute of the same load differs.
+//! The model's fit to the run does not show this. A model may match one overloaded minute closely, while the next
+//! minute with the same load differs.
 
 use std::collections::VecDeque;
 
@@ -10,18 +10,18 @@ use warptape_simulator::interval;
 
 use crate::figures::{Figures, latencies};
 
-/// Greatest number of blocks; beyond it, pairs are merged.
+/// Greatest number of blocks; beyond it, pairs of blocks are merged.
 const BLOCKS_MAX: usize = 16;
-/// Least number of blocks for an interval.
+/// Least number of blocks from which an interval is computed.
 const BLOCKS_MIN: usize = 4;
 /// Initial length of a block, in nanoseconds.
 const BLOCK_NS_MIN: i64 = 1_000_000;
-/// Ratio of the second half's mean latency to the first half's above which the run counts as overloaded.
+/// Ratio of mean latencies, second half to first half, above which the run counts as overloaded.
 const GROWTH_MAX: f64 = 2.0;
-/// Least number of rows in each half for that.
+/// Least number of rows in each half for this ratio to be used.
 const HALF_ROWS_MIN: u64 = 100;
 
-/// Latencies of rows by the time of their arrival.
+/// Latencies of rows, grouped by the arrival times of the rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     begin_ns: Option<i64>,
@@ -36,10 +36,10 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Records rows that arrived at `since_ns` and took `latency_ns`.
+    /// Records the latency of rows that arrived at `since_ns`, in nanoseconds.
     pub(crate) fn rows_done(&mut self, since_ns: i64, rows: i64, latency_ns: i64) {
         let begin_ns = *self.begin_ns.get_or_insert(since_ns);
-        // Rows that came before the first ones done belong to the first block.
+        // Rows that arrived before the first completed ones belong to the first block.
         let after_ns = since_ns.saturating_sub(begin_ns).max(0);
         while after_ns / self.length_ns >= BLOCKS_MAX as i64 {
             self.halve();
@@ -64,13 +64,13 @@ impl Blocks {
     }
 
     /// Returns half the width of the 95 % interval of a figure's mean over blocks; `None` if fewer than `BLOCKS_MIN`
-    /// have rows.
+    /// blocks have rows.
     pub(crate) fn half_95(&self, figure: impl Fn(&Histogram<u64>) -> f64) -> Option<f64> {
         let values: Vec<f64> = self.blocks.iter().filter(|block| !block.is_empty()).map(figure).collect();
         (values.len() >= BLOCKS_MIN).then(|| interval(&values).half)
     }
 
-    /// True if rows of the second half took much longer than those of the first, so that the run did not hold its load.
+    /// True if rows of the second half took much longer than rows of the first half, so the run did not carry its load.
     /// Its figures then depend on when the recording ended.
     pub(crate) fn is_overloaded(&self) -> bool {
         let middle = self.blocks.len() / 2;

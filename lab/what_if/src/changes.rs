@@ -1,6 +1,6 @@
-//! The changes that a user asks for, and their effect on a recorded start.
+//! The changes that a user requests, and their effect on a recorded start.
 //!
-//! Fields of the scheduler's configuration have the names of the journal and of `replay diff`. The module must not know
+//! Fields of the scheduler's configuration are named as in the journal and in `replay diff`. The module must not know
 //! how a run is modelled.
 
 use serde_json::Value;
@@ -13,12 +13,12 @@ use warptape_schemas::journal::{LaneId, LaneKind, LaneSpec, Peer, SchedulerConfi
 
 use crate::error::WhatIfError;
 
-/// Time of a loss.
+/// Time at which a lane is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossTime {
     /// Nanoseconds since the epoch.
     At(i64),
-    /// Nanoseconds after the window's beginning.
+    /// Nanoseconds after the beginning of the window.
     After(i64),
 }
 
@@ -27,40 +27,40 @@ pub enum LossTime {
 pub struct Changes {
     /// Policy of tasks or of placement.
     pub policy: Option<String>,
-    /// Network of the policy `dqn:HASH`, which the recorded run need not have.
+    /// Network for the policy `dqn:HASH`; `None` to use one of the recorded run.
     pub network: Option<Trained>,
-    /// Fields of the scheduler's configuration with their values.
+    /// Fields of the scheduler's configuration, each with its new value.
     pub set: Vec<(String, String)>,
-    /// Devices of the lanes, in the syntax of `engine.devices`; as recorded if empty.
+    /// Devices of the lanes, in the syntax of `engine.devices`; empty to keep the recorded devices.
     pub devices: Vec<String>,
-    /// Weights by lane.
+    /// New weights by lane.
     pub weights: Vec<(String, i32)>,
-    /// Thousandths of its time that work takes, by lane; 1000 is no change.
+    /// Duration of work in thousandths of the recorded duration, by lane; 1000 changes nothing.
     pub slow: Vec<(String, i64)>,
     /// Lanes that are lost and never return.
     pub lose: Vec<(String, LossTime)>,
 }
 
-/// A start as it is modelled.
+/// A recorded start with the changes, ready to be modelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) started: Started,
-    /// Thousandths of its time that work takes, by lane.
+    /// Duration of work in thousandths of the recorded duration, by lane.
     pub(crate) slow: Vec<i64>,
     /// Lanes that are lost.
     pub(crate) lose: Vec<(LaneId, LossTime)>,
-    /// The modelled lane of each recorded one; `None` if its device has none.
+    /// Modelled lane of each recorded lane; `None` if no modelled lane has its device.
     pub(crate) lane_of: Vec<Option<LaneId>>,
-    /// True if recorded commands are left out that choose a policy of tasks, and of placement.
+    /// True if recorded commands that choose a policy are omitted: for tasks, and for placement.
     pub(crate) chooses: [bool; 2],
-    /// Lanes with a weight of the changes, for which recorded commands that weigh them are left out.
+    /// Lanes whose weight the changes set. Recorded commands that weigh them are omitted.
     pub(crate) weighed: Vec<LaneId>,
-    /// The network of the policy of tasks; `None` unless the changes choose a policy with a network.
+    /// Network of the task policy; `None` unless the changes choose a policy with a network.
     pub(crate) network: Option<Trained>,
 }
 
 impl Changes {
-    /// Applies the changes to a recorded start. `networks` are those of the recorded run.
+    /// Applies the changes to a recorded start. `networks` are the networks of the recorded run.
     pub(crate) fn apply(&self, recorded: &Started, networks: &[Trained]) -> Result<Plan, WhatIfError> {
         let mut started = recorded.clone();
         if !self.devices.is_empty() {
@@ -116,7 +116,7 @@ impl Changes {
         Ok(Plan { started, slow, lose, lane_of, chooses, weighed, network })
     }
 
-    /// Returns notes on a plan for the user.
+    /// Returns notes for the user about a plan.
     pub(crate) fn notes(&self, recorded: &Started, plan: &Plan) -> Vec<String> {
         let mut notes = Vec::new();
         if plan.chooses[1]
@@ -144,7 +144,7 @@ impl Changes {
         notes
     }
 
-    /// Returns the network that a policy names, from the changes or the recording.
+    /// Returns the network that a policy names, from the changes or from the recording.
     fn network_of<'a>(&'a self, policy: &str, recorded: &'a [Trained]) -> Result<&'a Trained, WhatIfError> {
         let unknown = || WhatIfError::UnknownNetwork {
             policy: policy.to_owned(),
@@ -166,7 +166,7 @@ impl Changes {
 
 /// Checks that a network fits the number of lanes.
 pub(crate) fn check_for_lanes(trained: &Trained, lanes: usize) -> Result<(), WhatIfError> {
-    // The scheduler refuses bytes that are no network.
+    // The scheduler refuses bytes that are not a network.
     let wanted = Network::from_bytes(&trained.network.0).ok().and_then(|network| network.lanes());
     match wanted.filter(|wanted| *wanted != lanes) {
         Some(wanted) => Err(WhatIfError::NetworkLanes { hash: trained.hash.clone(), wanted, lanes }),
@@ -174,7 +174,7 @@ pub(crate) fn check_for_lanes(trained: &Trained, lanes: usize) -> Result<(), Wha
     }
 }
 
-/// Sets a policy in the configuration. Returns whether it is one of tasks, and whether it is one of placement.
+/// Sets a policy in the configuration. Returns whether it is a task policy, and whether it is a placement policy.
 fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatIfError> {
     let name = policy.split('@').next().unwrap_or_default();
     if TASK_POLICIES.contains(&name) || dqn::prefix_of(policy).is_some() {
@@ -182,7 +182,7 @@ fn choose(policy: &str, config: &mut SchedulerConfig) -> Result<[bool; 2], WhatI
         return Ok([true, false]);
     }
     if PLACEMENT_POLICIES.contains(&name) {
-        // The limit of a step's decisions belongs to the journal's records, and not to the policy.
+        // The limit of decisions per step belongs to the journal's records, not to the policy.
         let limit = config.placement_policy.split_once('/').map(|(_, limit)| format!("/{limit}"));
         config.placement_policy = format!("{policy}{}", limit.unwrap_or_default());
         return Ok([false, true]);
@@ -209,7 +209,7 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     let pointer_of = |name: &str| format!("/{}", name.replace('.', "/"));
     let mut pointer = pointer_of(strip(key));
     let mut in_ns = None;
-    // The configuration file has times with their units in the names, and the journal has nanoseconds.
+    // In the configuration file, names of times end in a unit; in the journal, all times are in nanoseconds.
     if value.pointer(&pointer).is_none()
         && let Some((name, unit_ns)) = without_unit(strip(key))
         && let of_ns = pointer_of(&format!("{name}_ns"))
@@ -234,7 +234,7 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
         Ok(config) => return Ok(config),
         Err(error) => error.to_string(),
     };
-    // Words are in capitals in the journal, and in lower case in the configuration file.
+    // The journal writes words in upper case, the configuration file in lower case.
     if let Some(field) = value.pointer_mut(&pointer) {
         *field = Value::String(text.to_uppercase().replace('-', "_"));
     }
@@ -245,14 +245,15 @@ fn set(config: &SchedulerConfig, key: &str, text: &str) -> Result<SchedulerConfi
     })
 }
 
-/// Splits the unit off the end of a name, and returns the name and the unit in nanoseconds; `None` without a unit.
+/// Splits the unit off a name, and returns the name and the unit's length in nanoseconds; `None` if the name has no
+/// unit.
 fn without_unit(name: &str) -> Option<(&str, f64)> {
     [("_us", 1e3), ("_ms", 1e6), ("_s", 1e9)]
         .into_iter()
         .find_map(|(unit, ns)| Some((name.strip_suffix(unit)?, ns)))
 }
 
-/// Returns a number of a unit in nanoseconds; `None` if it is not a number, or too large.
+/// Converts a number of units to nanoseconds; `None` if the text is not a number, or the result is too large.
 fn nanoseconds(text: &str, unit_ns: f64) -> Option<String> {
     let ns = (text.parse::<f64>().ok()? * unit_ns).round();
     (ns.abs() < i64::MAX as f64).then(|| (ns as i64).to_string())
@@ -277,7 +278,7 @@ fn find_lane(flag: &'static str, name: &str, lanes: &[LaneSpec]) -> Result<LaneI
     })
 }
 
-/// Returns lanes on other devices. Each is like the recorded lane on the same device, or else like the recorded lane of
+/// Returns lanes on other devices. Each one copies the recorded lane on the same device, or else the recorded lane of
 /// its kind with the greatest weight. New devices are refused if the recorded lanes of their kind differ in class.
 fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, WhatIfError> {
     let mut lanes: Vec<LaneSpec> = Vec::new();
@@ -306,13 +307,13 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
                     "the journal has GPUs of several classes, so the class of this one is unknown",
                 ));
             }
-            // A lane that is named does not stand by.
+            // A lane that the user names is not a standby lane.
             let weight = if kind == LaneKind::Host { like.weight.max(1) } else { like.weight };
             lanes.push(LaneSpec { lane: lanes.len() as LaneId, device: name, weight, ..like.clone() });
         }
     }
     if lanes.iter().all(|lane| lane.kind() == LaneKind::Device) {
-        // Lanes on the processor that stood by still do if all others are on GPUs.
+        // Recorded standby lanes on the processor remain if all other lanes are on GPUs.
         for like in recorded.iter().filter(|lane| lane.kind() == LaneKind::Host && lane.weight == 0) {
             let lane = lanes.len() as LaneId;
             lanes.push(LaneSpec { lane, device: format!("cpu:{lane}"), ..like.clone() });
@@ -333,7 +334,7 @@ fn lanes(devices: &[String], recorded: &[LaneSpec]) -> Result<Vec<LaneSpec>, Wha
     Ok(lanes)
 }
 
-/// Returns the device of each lane that a text names, `None` for one on the processor; `None` in all if the text is
+/// Returns the device of each lane that a text names, `None` for a lane on the processor; `None` overall if the text is
 /// wrong.
 fn names(device: &str) -> Option<Vec<Option<String>>> {
     let (kind, rest) = device.split_once(':')?;

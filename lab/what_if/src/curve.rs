@@ -1,11 +1,11 @@
-//! Service times by size: means of sizes, interpolated linearly, and the measured residuals.
+//! Service times by size: mean times per size, interpolated linearly, and the measured residuals.
 //!
-//! A draw is the mean for its size times the residual of a sample of similar size, chosen by an address. The same
-//! address and seed give the same time, whatever else is drawn.
+//! A drawn time is the mean for its size times the residual of a sample of similar size. An address selects the sample.
+//! The same address and seed give the same time, regardless of other draws.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Least number of samples from which a residual is drawn, if there are as many.
+/// Least number of samples from which a residual is drawn, if so many exist.
 const RESIDUALS_MIN: usize = 16;
 /// Number of bins; a size's bin is its binary logarithm.
 const BINS: usize = 64;
@@ -17,13 +17,13 @@ const TIME_NS_MAX: i64 = 86_400_000_000_000;
 pub(crate) struct Sample {
     /// Rows of a batch, or cost of a slice; at least 1.
     pub(crate) size: i64,
-    /// Time from when the lane could begin to when its end was known, in nanoseconds.
+    /// Time from when the lane could begin until its end was known, in nanoseconds.
     pub(crate) occupied_ns: i64,
     /// Service time that the lane reported, in nanoseconds.
     pub(crate) service_ns: i64,
 }
 
-/// The times of a draw.
+/// The two times of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) occupied_ns: i64,
@@ -33,9 +33,9 @@ pub(crate) struct Times {
 /// Times by size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curve {
-    /// Samples by the bin of their size, and in the order of the journal within a bin.
+    /// Samples, grouped by the bin of their size; within a bin in the order of the journal.
     samples: Vec<Sample>,
-    /// Index of the first sample of each bin, and the number of samples at the end.
+    /// Index of the first sample of each bin; the last element is the number of samples.
     begins: Vec<usize>,
     /// Mean size and times of each bin with samples.
     means: Vec<Sample>,
@@ -59,7 +59,7 @@ impl Curve {
         Some(Self { samples, begins, means })
     }
 
-    /// Draws the times of work of a size. `address` names the work.
+    /// Draws the times for work of a size. `address` identifies the work.
     pub(crate) fn draw(&self, size: i64, seed: u64, address: &[u8]) -> Times {
         let residuals = self.residuals(size);
         let chosen = u128::from(xxh3_64_with_seed(address, seed)) * residuals.len() as u128;
@@ -75,7 +75,7 @@ impl Curve {
         }
     }
 
-    /// Returns samples of similar size: those of its bin, widened to neighbouring bins while there are too few.
+    /// Returns samples of similar size: the samples of its bin, extended by neighbouring bins while there are too few.
     fn residuals(&self, size: i64) -> &[Sample] {
         let (mut low, mut high) = (bin(size), bin(size) + 1);
         while self.begins[high] - self.begins[low] < RESIDUALS_MIN && (low > 0 || high < BINS) {
@@ -85,8 +85,8 @@ impl Curve {
         &self.samples[self.begins[low]..self.begins[high]]
     }
 
-    /// Returns the mean times of a size, interpolated between the neighbouring means. A smaller size takes the smallest
-    /// one's time; a larger size is scaled up from the largest, as in the scheduler's own predictions.
+    /// Returns the mean times for a size, interpolated between the neighbouring means. A size below the smallest takes
+    /// the smallest one's time. A size above the largest is scaled up from it, as in the scheduler's own predictions.
     fn predict(&self, size: i64) -> Times {
         let above = self.means.partition_point(|mean| mean.size <= size);
         let times = |mean: &Sample| Times { occupied_ns: mean.occupied_ns, service_ns: mean.service_ns };
@@ -142,7 +142,7 @@ mod tests {
             let (found, expected) = (curve.draw(size, 7, b"x").occupied_ns, 1_000 + 10 * size);
             assert!((found - expected).abs() <= expected / 10, "size {size}: {found}, expected {expected}");
         }
-        // Beyond the largest sizes the time is proportional to their mean: 2,630 ns for 163.
+        // Beyond the largest bin, the time is proportional to that bin's mean: 2,630 ns for a size of 163.
         let (found, expected) = (curve.draw(2_000, 7, b"x").occupied_ns, 2_000 * 2_630 / 163);
         assert!((found - expected).abs() <= expected / 10, "{found}, expected {expected}");
     }

@@ -2,10 +2,10 @@
 
 use warptape_replay::ReplayError;
 
-/// A reason why a recorded run cannot be modelled, or not with these changes.
+/// Reasons why a recorded run cannot be modelled, or not with these changes.
 #[derive(Debug, thiserror::Error)]
 pub enum WhatIfError {
-    /// The log or its journal cannot be used.
+    /// The log or its journal cannot be read.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// No policy has this name.
@@ -20,33 +20,33 @@ pub enum WhatIfError {
         /// Policies of placement, separated by commas.
         placement: String,
     },
-    /// No network, or several, have such a hash.
+    /// No network, or more than one, has this hash.
     #[error(
         "{policy:?} names no network of the recorded run, which has: {there}; give a network's file, as --policy dqn:FILE"
     )]
     UnknownNetwork {
-        /// The policy that names it.
+        /// The policy that contains the hash.
         policy: String,
         /// Policies of the recorded networks, separated by commas.
         there: String,
     },
-    /// A network is for another number of lanes.
+    /// A network is made for another number of lanes.
     #[error(
         "the network {hash} is for {wanted} lanes, but there are {lanes}; give one for {lanes}, or one of \
          architecture `improved` for any number"
     )]
     NetworkLanes {
-        /// Its hash.
+        /// The network's hash.
         hash: String,
-        /// The number of lanes that it is for.
+        /// Number of lanes for which the network is made.
         wanted: usize,
-        /// The number of lanes of the run.
+        /// Number of lanes of the run.
         lanes: usize,
     },
     /// No field has this name.
     #[error("--set {key}: the scheduler's configuration has no such field in this journal; it has: {known}")]
     UnknownKey {
-        /// The name given.
+        /// The given name.
         key: String,
         /// All fields, separated by commas.
         known: String,
@@ -61,7 +61,7 @@ pub enum WhatIfError {
         /// The allowed values.
         mistake: String,
     },
-    /// The fields contradict each other, or leave their ranges.
+    /// The fields contradict each other, or are out of range.
     #[error("the scheduler rejects this configuration; correct: {mistakes}")]
     BadConfig {
         /// The faults, separated by semicolons.
@@ -70,9 +70,9 @@ pub enum WhatIfError {
     /// No lane has this name.
     #[error("{flag} {lane}: there is no such lane; the lanes are: {there}")]
     UnknownLane {
-        /// The flag that names it.
+        /// The flag that contains the name.
         flag: &'static str,
-        /// The lane as it was named.
+        /// The lane as the user named it.
         lane: String,
         /// Lanes by number and device, separated by commas.
         there: String,
@@ -108,13 +108,13 @@ pub enum WhatIfError {
         /// The journal, or its window.
         what: String,
     },
-    /// The window has more inputs than fit in memory.
+    /// The window has more inputs than memory can hold.
     #[error("the window has more than {inputs_max} inputs; choose a shorter one with --since and --until")]
     TooMuch {
         /// The greatest number allowed.
         inputs_max: usize,
     },
-    /// The recording has no measurement from which a lane's speed could be fitted.
+    /// The recording has no measurement from which a lane's speed can be fitted.
     #[error(
         "no batch and no slice of the lane class {class:?} completed within the window, so its service times are unknown; choose a longer window"
     )]

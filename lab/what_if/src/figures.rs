@@ -1,10 +1,10 @@
-//! The figures of a run, equal for a journal and a model.
+//! The figures of a run, computed in the same way for a journal and a model.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
-/// Latencies beyond a day count as a day.
+/// Greatest recorded latency, in nanoseconds: a day. Longer latencies count as a day.
 const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 
 /// The figures of a run.
@@ -12,21 +12,22 @@ const LATENCY_NS_MAX: u64 = 86_400_000_000_000;
 pub struct Figures {
     /// Number of rows done.
     pub rows: i64,
-    /// Latency from a row's arrival to the end of its batch, in nanoseconds.
+    /// Latencies from a row's arrival to the end of its batch, in nanoseconds.
     pub(crate) row_latency: Histogram<u64>,
     /// Number of batches done.
     pub batches: u64,
-    /// Time from a task's arrival to the end of its last round, in nanoseconds; ascending once the run is over.
+    /// Times from a task's arrival to the end of its last round, in nanoseconds; ascending once the run is over.
     pub(crate) completions_ns: Vec<i64>,
     /// Number of tasks that expired, were refused, or were shed.
     pub missed: u64,
     /// Number of tasks that were withdrawn, lost their partition, or never ended.
     pub withdrawn: u64,
-    /// Number of groups that lanes released to move to another one.
+    /// Number of groups that lanes released so that they could move to another lane.
     pub moves: u64,
-    /// Time that lanes worked on batches and slices, by device, in nanoseconds.
+    /// Time for which lanes worked on batches and slices, by device, in nanoseconds.
     pub busy_ns: BTreeMap<String, i64>,
-    /// Sum over lives of the time from the start of the life, or of the window, to its last event, in nanoseconds.
+    /// Total time of all process lives, in nanoseconds. Each counts from its start, or the start of the window, to its
+    /// last event.
     pub elapsed_ns: i64,
     /// Evidence about the order of rows.
     pub order: Order,
@@ -41,14 +42,14 @@ pub struct Order {
     pub arrived: i64,
     /// Number of rows done.
     pub done: i64,
-    /// Number of rows not done when their partition was revoked or their life ended.
+    /// Number of rows that were not done when their partition was revoked or their process life ended.
     pub left: i64,
-    /// The first few contradictions of the order.
+    /// The first contradictions of the order; their number is limited.
     pub violations: Vec<String>,
 }
 
 impl Order {
-    /// True if nothing contradicts the order, and every row that arrived was done or is left.
+    /// True if nothing contradicts the order, and every row that arrived was done or counts as left.
     pub fn is_kept(&self) -> bool {
         self.violations.is_empty() && self.arrived == self.done + self.left
     }
@@ -56,7 +57,7 @@ impl Order {
 
 /// Returns an empty histogram of latencies, from a microsecond to a day with three digits.
 pub(crate) fn latencies() -> Histogram<u64> {
-    // The bounds are constants.
+    // The constant bounds cannot fail.
     Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram")
 }
 
@@ -78,13 +79,13 @@ impl Default for Figures {
 }
 
 impl Figures {
-    /// Counts rows and their latency.
+    /// Counts completed rows, and records their latency.
     pub(crate) fn rows_done(&mut self, rows: i64, latency_ns: i64) {
         self.rows += rows;
         Self::record(&mut self.row_latency, rows, latency_ns);
     }
 
-    /// Records the latency of rows.
+    /// Adds the latency of a number of rows to a histogram.
     pub(crate) fn record(latencies: &mut Histogram<u64>, rows: i64, latency_ns: i64) {
         latencies.saturating_record(latency_ns.max(0).unsigned_abs());
         if rows > 1 {

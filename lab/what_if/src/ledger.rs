@@ -1,4 +1,4 @@
-//! The account of rows and tasks, step by step, from a journal's entries or a model's steps.
+//! The account of rows and tasks, step by step, from the entries of a journal or the steps of a model.
 //!
 //! The module owns the figures and the evidence about the order of rows. It must not know whether a step was recorded
 //! or modelled.
@@ -22,11 +22,11 @@ type Key = (PartitionId, GroupIndex);
 /// The account of one run.
 pub(crate) struct Ledger {
     pub(crate) figures: Figures,
-    /// Latencies by blocks of time; `None` if not wanted.
+    /// Latencies by blocks of time; `None` if they are not needed.
     pub(crate) blocks: Option<Blocks>,
     /// Rows and tasks that arrived before this time do not count.
     from_ns: i64,
-    /// True if the account has every arrival from the start; a journal may begin in the middle.
+    /// True if the account includes every arrival from the start; false if the journal begins in the middle.
     is_whole: bool,
     life: Life,
 }
@@ -43,7 +43,7 @@ struct Life {
     tasks: BTreeMap<TaskId, Task>,
 }
 
-/// Rows that came together.
+/// Rows that arrived together.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     since_ns: i64,
@@ -54,11 +54,11 @@ struct Chunk {
 #[derive(Default)]
 struct Group {
     waiting: VecDeque<Chunk>,
-    /// Rows that were lost with a lane or partition and will come again.
+    /// Rows that were lost with a lane or partition and will arrive again.
     lost: VecDeque<Chunk>,
-    /// Its lane and epoch; `None` before it is placed.
+    /// The group's lane and epoch; `None` before it is placed.
     place: Option<(LaneId, i64)>,
-    /// Its batches in flight, oldest first.
+    /// The group's batches in flight, oldest first.
     flights: VecDeque<i64>,
 }
 
@@ -102,12 +102,12 @@ impl Ledger {
         for device in &devices {
             self.figures.busy_ns.entry(device.clone()).or_default();
         }
-        // The start of the window is not known before it is reached.
+        // The start of the window is unknown until it is reached.
         let began_ns = if self.from_ns == i64::MAX { at_ns } else { at_ns.max(self.from_ns) };
         self.life = Life { began_ns, last_ns: began_ns, devices, ..Life::default() };
     }
 
-    /// Records the arrival of rows. `since_ns` is the time at which they would have come without a pause; `is_again`
+    /// Records the arrival of rows. `since_ns` is the time at which they would have arrived without a pause. `is_again`
     /// marks rows that were lost before.
     pub(crate) fn arrive(&mut self, arrived: &Arrived, since_ns: i64, is_again: bool) {
         self.life.last_ns = self.life.last_ns.max(since_ns);
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Records an input other than the arrival of rows and the start of a life.
+    /// Records an input; arrivals of rows and starts of process lives have methods of their own.
     pub(crate) fn see(&mut self, at_ns: i64, input: &Input) {
         match input {
             Input::Completed(done) => self.complete(at_ns, done.lane, done.batch, done.service_ns),
@@ -174,7 +174,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the lost rows of a partition that will come again, by group.
+    /// Returns the lost rows of a partition that will arrive again, by group.
     pub(crate) fn lost_of(&self, partition: PartitionId) -> Vec<GroupArrival> {
         let of_partition =
             self.life.groups.range((partition, GroupIndex::MIN)..=(partition, GroupIndex::MAX));
@@ -284,7 +284,7 @@ impl Ledger {
         }
     }
 
-    /// Marks a lane's rows in flight as lost; they will come again.
+    /// Marks a lane's rows in flight as lost; they will arrive again.
     fn lose_lane(&mut self, lane: LaneId) {
         let of_lane = |(batch, flight): (&i64, &Flight)| (flight.lane == lane).then_some(*batch);
         let batches: Vec<i64> = self.life.flights.iter().filter_map(of_lane).collect();

@@ -1,5 +1,6 @@
-//! A recorded run under another configuration of the scheduler. External inputs come as recorded, and the real
-//! scheduler decides in virtual time. A model of lanes and shell, fitted from the same journal, answers its decisions.
+//! What-if runs a recorded run under another configuration of the scheduler. External inputs arrive as recorded, and
+//! the real scheduler decides in virtual time. A model of the lanes and the shell, fitted from the same journal,
+//! answers its decisions.
 //!
 //! ```text
 //!   journal ──┬─ from outside ──────────────► Scheduler ──► decisions
@@ -30,14 +31,14 @@
 //! | `Draining`, `Control` | recorded; commands that choose a policy are left out if the changes choose one | |
 //! | `Sealed`, `CommitEnded`, `Checkpoint`, `Positions` | left out | no decision depends on them |
 //!
-//! The model has limits. Rows come no earlier than recorded, so a source that was held up stays so. Slices and batches
-//! take their recorded times, whatever runs beside them now. Residuals are drawn independently, so a machine that was
-//! busy for a while is a little slower all the time. The noise floor shows how much that matters: the model of the
-//! recorded configuration is compared with the measurement. It is the fit within this run; blocks of the run hint at
-//! how well the run repeats.
+//! The model has limits. Rows arrive no earlier than recorded, so a source that was held up remains so. Slices and
+//! batches take their recorded times, whatever now runs beside them. Residuals are drawn independently, so a machine
+//! that was busy for a while becomes slightly slower all the time. The noise floor shows how much this matters: it
+//! compares the model of the recorded configuration with the measurement. It measures the fit to this run; the blocks
+//! of the run indicate how well the run repeats.
 //!
-//! The crate owns the model and its comparison. It must not hold rules of scheduling, and knows no clock, threads or
-//! terminals.
+//! The crate owns the model and its comparison with the measurement. It must not contain scheduling rules, and knows no
+//! clock, threads or terminals.
 
 mod blocks;
 mod changes;

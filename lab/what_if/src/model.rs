@@ -1,4 +1,5 @@
-//! One run in virtual time: recorded inputs at their recorded times, and modelled answers to the scheduler's decisions.
+//! Models one run in virtual time: recorded inputs come at their recorded times, and the model answers the scheduler's
+//! decisions.
 //!
 //! The module owns the answers; the scheduler decides.
 
@@ -23,8 +24,8 @@ use crate::service::{Assumed, class_of};
 use crate::written::Told;
 use answers::scaled;
 
-/// Limit of a modelled run's time after the recorded one, as a multiple of its length, and its least value. Work left
-/// then counts as not done.
+/// Time limit of a modelled run beyond the recorded one, as a multiple of the recorded length. The next constant is the
+/// least limit. Work left then counts as not done.
 const OVERTIME: i64 = 10;
 const OVERTIME_NS_MIN: i64 = 600_000_000_000;
 
@@ -37,7 +38,7 @@ pub struct Modelled {
     pub assumed: Assumed,
 }
 
-/// An answer under way.
+/// A scheduled answer.
 #[derive(Clone, Debug)]
 enum Answer {
     BatchDone { lane: LaneId, life: u32, batch: i64, service_ns: i64 },
@@ -55,11 +56,11 @@ struct Lane {
     class: String,
     is_on_device: bool,
     is_lost: bool,
-    /// True if the changes lose it for good.
+    /// True if the changes lose the lane permanently.
     is_gone: bool,
-    /// Number of times it was lost.
+    /// Number of times the lane was lost.
     life: u32,
-    /// Time at which it is done with its batches in flight.
+    /// Time at which the lane is done with its batches in flight.
     free_ns: i64,
 }
 
@@ -71,13 +72,13 @@ struct Source {
     is_assigned: bool,
     is_restoring: bool,
     is_paused: bool,
-    /// Number of times it was assigned.
+    /// Number of times the partition was assigned.
     assignment: u32,
-    /// Arrivals held back while it is paused or restored, with their recorded times.
+    /// Arrivals held back while the partition is paused or restored, with their recorded times.
     held: VecDeque<(i64, Arrived)>,
 }
 
-/// A life under way.
+/// The state of a process life that is modelled.
 struct Run<'a> {
     recording: &'a Recording,
     life: &'a Life,
@@ -87,7 +88,8 @@ struct Run<'a> {
     answers: Agenda<Answer>,
     lanes: Vec<Lane>,
     sources: BTreeMap<PartitionId, Source>,
-    /// Rows that each group has had in batches. They name its next batch's draw, whatever the schedule.
+    /// Number of rows that each group had in batches so far. It addresses the draw of the next batch, whatever the
+    /// schedule.
     taken: BTreeMap<(PartitionId, i32), i64>,
     tasks: BTreeMap<TaskId, (TaskArrived, usize)>,
     ledger: &'a mut Ledger,
@@ -96,7 +98,7 @@ struct Run<'a> {
 }
 
 impl Recording {
-    /// Models the run with these changes, or as recorded if there are none. The same seed gives the same figures.
+    /// Models the run with these changes, or as recorded if there are no changes. The same seed gives the same figures.
     ///
     /// # Errors
     /// If the changes do not fit the recording, or the journal has no service times.
@@ -187,7 +189,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs until everything is done, or to a time.
+    /// Runs until all work is done, or until the given time.
     fn go(&mut self, end_ns: i64) -> Result<(), WhatIfError> {
         let (life, mut next) = (self.life, 0);
         self.step(life.began_ns, &Input::Started(Box::new(self.plan.started.clone())))?;
@@ -276,7 +278,7 @@ impl<'a> Run<'a> {
             },
             Input::Trained(trained) => self.tell_of(at_ns, trained),
             Input::TaskDropped(dropped) => {
-                // Between two rounds the shell alone knows the task.
+                // Between two rounds only the shell knows the task.
                 self.tasks.remove(&dropped.task);
                 match self.ledger.is_open(dropped.task) {
                     true => self.step(at_ns, input),
@@ -287,7 +289,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Passes on a recorded network, unless the changes choose a policy of tasks, or it does not fit the lanes.
+    /// Passes on a recorded network, unless the changes choose a task policy, or the network does not fit the lanes.
     fn tell_of(&mut self, at_ns: i64, trained: &Trained) -> Result<(), WhatIfError> {
         if self.plan.chooses[0] {
             return Ok(());
@@ -299,7 +301,7 @@ impl<'a> Run<'a> {
         self.step(at_ns, &Input::Trained(trained.clone()))
     }
 
-    /// Returns a recorded command with the lanes of this run; `None` if its lane is missing, or the changes override
+    /// Translates a recorded command to the lanes of this run; `None` if its lane is missing, or the changes override
     /// it.
     fn command(&mut self, control: &Control) -> Option<ControlCommand> {
         let lane_of = |lane: LaneId| self.plan.lane_of.get(lane as usize).copied().flatten();
@@ -333,7 +335,7 @@ impl<'a> Run<'a> {
         Some(command)
     }
 
-    /// Passes on an answer; answers of a lane that was lost since are dropped.
+    /// Passes on an answer. Answers of a lane that was lost since are dropped.
     fn give(&mut self, at_ns: i64, answer: Answer) -> Result<(), WhatIfError> {
         let is_of = |lanes: &[Lane], lane: LaneId, life: u32| {
             let lane = &lanes[lane as usize];
@@ -378,7 +380,7 @@ impl<'a> Run<'a> {
         self.step(at_ns, &Input::Arrived(arrived))
     }
 
-    /// Passes on the rows held back of a partition, until it is paused again.
+    /// Passes on the held rows of a partition, until it is paused again.
     fn read_on(&mut self, at_ns: i64, partition: PartitionId) -> Result<(), WhatIfError> {
         while let Some(source) = self.sources.get_mut(&partition) {
             if source.is_paused || source.is_restoring {
@@ -396,7 +398,7 @@ impl<'a> Run<'a> {
         self.sources.get(&partition).is_some_and(|source| source.is_assigned)
     }
 
-    /// Loses a lane. If its rows are kept, those in flight come again at once.
+    /// Loses a lane. If `lost.kept` is set, the lane's rows in flight arrive again at once.
     fn lose(&mut self, at_ns: i64, lost: LaneLost) -> Result<(), WhatIfError> {
         let lane = &mut self.lanes[lost.lane as usize];
         if std::mem::replace(&mut lane.is_lost, true) {
@@ -447,7 +449,7 @@ impl<'a> Run<'a> {
     }
 
     fn release(&mut self, at_ns: i64, released: Released) -> Result<(), WhatIfError> {
-        // The partition may have been revoked or restored since the lane was told.
+        // The partition may have been revoked or restored since the lane got the order.
         let placement = self
             .scheduler
             .placements()
@@ -463,7 +465,7 @@ impl<'a> Run<'a> {
         let Some((_, arrived)) = self.life.rounds.get(&task).and_then(|rounds| rounds.get(round)) else {
             return Ok(());
         };
-        // The task was withdrawn meanwhile, or its partition was revoked.
+        // The task was withdrawn since, or its partition was revoked.
         if !self.tasks.contains_key(&task) || !self.is_known(arrived.partition) {
             return Ok(());
         }
@@ -501,7 +503,7 @@ impl<'a> Run<'a> {
                         .push(at_ns + after_ns, Answer::Priced { question: question.question, prices });
                 }
                 Decision::Finish(finish) => self.finish(at_ns, finish.task),
-                // Other decisions lead to decisions of their own, or need no answer of the shell.
+                // Other decisions only lead to further decisions, or need no answer from the shell.
                 Decision::Place(_)
                 | Decision::Fence(_)
                 | Decision::WakeAt(_)

@@ -1,6 +1,7 @@
-//! A journal split into external inputs, measurements, and the data of the service model.
+//! A journal, split into external inputs, measurements, and the data of the service model.
 //!
-//! It leaves out inputs that answer a decision, because the model answers. The crate's documentation has the table.
+//! The recording omits inputs that answer a decision, because the model answers. The crate's documentation has a table
+//! of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,14 +24,14 @@ use crate::service::{Fitting, Service};
 /// Greatest number of inputs kept in memory.
 const INPUTS_MAX: usize = 20_000_000;
 
-/// A recorded run of one process, ready to be modelled.
+/// A recorded run of one process, ready for modelling.
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) lives: Vec<Life>,
     pub(crate) service: Service,
     /// Networks of the run.
     pub(crate) networks: Vec<Trained>,
-    /// Times of the first and the last entry of the window.
+    /// Times of the first and the last entry of the window, in nanoseconds.
     pub(crate) window_ns: (i64, i64),
     /// Figures measured in the journal.
     pub measured: Figures,
@@ -47,27 +48,27 @@ pub(crate) struct Life {
     pub(crate) started: Started,
     /// Inputs with their times, in order.
     pub(crate) inputs: Vec<(i64, Input)>,
-    /// Later rounds of tasks, by task, each with the time since the end of the round before.
+    /// Later rounds of tasks, by task. Each has the time since the end of the previous round, in nanoseconds.
     pub(crate) rounds: BTreeMap<TaskId, Vec<(i64, TaskArrived)>>,
 }
 
-/// The progress of reading a partition.
+/// How far a partition has been read.
 #[derive(Default)]
 struct Reading {
-    /// Greatest next offset of an arrival.
+    /// Greatest next offset of all arrivals.
     reached: i64,
-    /// True if it waits to be restored.
+    /// True if the partition waits to be restored.
     is_restoring: bool,
-    /// True if it was restored, so that records before `reached` come again.
+    /// True if the partition was restored, so records before `reached` arrive again.
     is_again: bool,
 }
 
-/// Sorts entries.
+/// Sorts the entries of a journal.
 struct Sorting {
     lives: Vec<Life>,
     inputs: usize,
     readings: BTreeMap<PartitionId, Reading>,
-    /// True if rows of a lost lane come again next.
+    /// True if the next arrivals are rows of a lost lane that come again.
     is_after_loss: bool,
     finished_ns: BTreeMap<TaskId, i64>,
     fitting: Fitting,
@@ -115,7 +116,7 @@ impl Recording {
         sorting.map(Sorting::finish).ok_or_else(nothing)
     }
 
-    /// Makes a recording of a run that was observed step by step from its start, for tests of simulated fleets.
+    /// Creates a recording of a run that was observed step by step from its start. Tests with simulated fleets use it.
     ///
     /// # Errors
     /// If nothing arrived.
@@ -137,7 +138,7 @@ impl Recording {
         self.window_ns.1 - self.window_ns.0
     }
 
-    /// Returns the first start as recorded.
+    /// Returns the recorded start of the first process life.
     pub fn started(&self) -> &Started {
         &self.lives[0].started
     }
@@ -147,8 +148,8 @@ impl Recording {
         &self.networks
     }
 
-    /// Returns the same run with the service times of another recording, so that a fit made there can be compared with
-    /// the measurements here.
+    /// Returns the same run with the service times of another recording. This compares a model fitted there with the
+    /// measurements here.
     pub fn with_times_of(self, other: &Self) -> Self {
         Self { service: other.service.clone(), ..self }
     }
@@ -166,7 +167,7 @@ impl Recording {
 
 impl Sorting {
     fn new(first: &JournalEntry, checkpoint: Option<Box<(Started, Scheduler)>>) -> Self {
-        // `take` tells the ledger when the window begins.
+        // `take` informs the ledger when the window begins.
         let mut sorting = Self {
             lives: Vec::new(),
             inputs: 0,
@@ -189,7 +190,7 @@ impl Sorting {
         sorting
     }
 
-    /// Begins at a checkpoint: adds inputs that lead to about the same state of lanes, partitions and waiting rows.
+    /// Begins at a checkpoint: adds inputs that lead to nearly the same state of lanes, partitions and waiting rows.
     fn begin_at_checkpoint(&mut self, at_ns: i64, started: Started, scheduler: &Scheduler) {
         self.notes.insert(
             "the entries begin at a checkpoint: what was in flight there, risk tasks that were known there, learnt speeds and earlier commands are \
@@ -330,7 +331,7 @@ impl Sorting {
         }
     }
 
-    /// Notes decisions that determine how later inputs are read.
+    /// Records decisions that determine how later inputs are read.
     fn follow(&mut self, at_ns: i64, decisions: &[Decision]) {
         for decision in decisions {
             match decision {

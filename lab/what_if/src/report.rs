@@ -1,5 +1,5 @@
 //! The comparison of measured and modelled figures: the model's noise floor, differences with their intervals, and the
-//! claims that they support.
+//! claims that these support.
 
 use std::collections::BTreeSet;
 
@@ -20,24 +20,25 @@ pub struct Report {
     pub lives: usize,
     /// Length of the recorded window, in seconds.
     pub window_s: f64,
-    /// Number of seeds of the residuals; each drives one run as recorded, and one with the changes.
+    /// Number of seeds for drawing residuals; each gives one modelled run as recorded, and one with the changes.
     pub seeds: u64,
     /// Changed fields of the first life's configuration.
     pub changed: Vec<Changed>,
-    /// Lanes that are slowed or lost, in words.
+    /// Descriptions of the lanes that are slowed or lost.
     pub faults: Vec<String>,
     /// The figures.
     pub figures: Vec<FigureRow>,
-    /// Evidence about the order of rows: in the measured run, and over all seeds of both modelled runs.
+    /// Evidence about the order of rows: in the measured run, in the run modelled as recorded, and with the changes.
+    /// Modelled runs are combined over all seeds.
     pub order: [OrderOf; 3],
-    /// Notes on the comparison for the user.
+    /// Notes for the user about the comparison.
     pub notes: Vec<String>,
 }
 
 /// A changed field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changed {
-    /// Its path.
+    /// The field's path.
     pub field: String,
     /// The recorded value.
     pub recorded: Value,
@@ -52,7 +53,7 @@ pub struct OrderOf {
     pub run: &'static str,
     /// True if every row was processed once and in the order of its group.
     pub is_kept: bool,
-    /// The account of the first run of its kind that broke the order; else of the first run.
+    /// The account of the first run of this kind that broke the order, or of the first run if none did.
     #[serde(flatten)]
     pub order: Order,
 }
@@ -69,22 +70,23 @@ pub struct Mean {
 /// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureRow {
-    /// Its name; its unit stands last.
+    /// The figure's name, which ends in its unit.
     pub name: String,
     /// The measured value; `None` if the journal has none.
     pub measured: Option<f64>,
-    /// Modelled as recorded.
+    /// The figure of the run modelled as recorded; `None` if it lacks the figure.
     pub recorded: Option<Mean>,
-    /// Modelled with the changes.
+    /// The figure of the run modelled with the changes; `None` if it lacks the figure.
     pub changed: Option<Mean>,
-    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval, against
-    /// gaps small by chance. It is the fit within this run, and not how well the run repeats. No smaller difference can
-    /// be claimed.
+    /// Greatest error of the model of the recorded run: the gap of the means plus half of the model's interval. The
+    /// interval guards against gaps that are small by chance. The error measures the fit to this run, not how well the
+    /// run repeats. No smaller difference supports a claim.
     pub noise_floor: Option<f64>,
     /// Spread of the figure within the recorded run: half of the 95 % interval over blocks of its time; `None` for
-    /// figures without blocks. No smaller difference can be claimed either, because the run itself does not repeat it.
+    /// figures without blocks. No smaller difference supports a claim, because the run itself does not repeat the
+    /// figure so closely.
     pub varies_by: Option<f64>,
-    /// Changed minus recorded, paired by seed.
+    /// Figure with the changes minus figure as recorded, paired by seed.
     pub difference: Option<Mean>,
     /// The claim about the difference.
     pub claim: Claim,
@@ -94,11 +96,11 @@ pub struct FigureRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// The figures are equal to the last digit.
+    /// The figures are exactly equal.
     Same,
     /// The difference is no larger than the model's error.
     WithinTheNoiseFloor,
-    /// The difference is no larger than the recorded run's own spread, or that run did not hold its load.
+    /// The difference is no larger than the spread within the recorded run, or that run did not keep up with its load.
     NotRepeated,
     /// The interval of the difference contains 0.
     NotShown,
@@ -134,7 +136,8 @@ const OVERLOADED: &str = "rows in the second half of the recorded run took more 
 type Figure = Box<dyn Fn(&Figures) -> Option<f64>>;
 
 impl Recording {
-    /// Makes the report from the runs of all seeds, as recorded and with the changes, both in the order of the seeds.
+    /// Creates the report from the runs of all seeds, as recorded and with the changes. Both are in the order of the
+    /// seeds.
     ///
     /// # Errors
     /// If the changes do not fit the recording.
@@ -171,7 +174,7 @@ impl Recording {
         })
     }
 
-    /// Returns the differences from the recording: changed fields, and lanes that are slowed or lost, in words.
+    /// Returns the differences from the recording: changed fields, and descriptions of lanes that are slowed or lost.
     pub(crate) fn otherwise(&self, changes: &Changes) -> Result<(Vec<Changed>, Vec<String>), WhatIfError> {
         let plan = changes.apply(self.started(), &self.networks)?;
         let mut fields = Vec::new();
@@ -246,7 +249,7 @@ fn order_of<'a>(run: &'static str, all: impl Iterator<Item = &'a Figures>) -> Or
     OrderOf { run, is_kept: order.is_kept(), order }
 }
 
-/// Returns the figures that any of the runs has.
+/// Returns the figures that at least one of the runs has.
 fn figures<'a>(runs: impl Iterator<Item = &'a Figures>) -> Vec<(String, Figure)> {
     let (mut devices, mut has_rows, mut has_tasks) = (BTreeSet::new(), false, false);
     for run in runs {
@@ -275,13 +278,13 @@ fn figures<'a>(runs: impl Iterator<Item = &'a Figures>) -> Vec<(String, Figure)>
     add("elapsed_s", Box::new(|run| Some(run.elapsed_ns as f64 / 1e9)));
     for device in devices {
         let name = format!("utilization_{device}_percent");
-        // A lane missing from a run is idle in it.
+        // A lane that is missing from a run counts as idle in it.
         add(&name, Box::new(move |run| Some(run.utilization_percent(&device).unwrap_or(0.0))));
     }
     figures
 }
 
-/// Finds the fields in which two values differ.
+/// Collects the fields in which two values differ.
 fn unlike(path: &str, recorded: &Value, modelled: &Value, found: &mut Vec<Changed>) {
     if recorded == modelled {
         return;

@@ -1,4 +1,5 @@
-//! The service model, fitted from a journal: times of batches and slices by class of lanes, and of the shell's answers.
+//! The service model, fitted from a journal: times of batches and slices by class of lanes, and times of the shell's
+//! answers.
 //!
 //! ```text
 //!   Dispatch ──► Completed     by class:            time by rows;  the lane is occupied from the later of dispatch and the batch before
@@ -15,13 +16,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::curve::{Curve, Sample, Times};
 use crate::error::WhatIfError;
 
-/// Assumed times of the shell if the journal has no such answer.
+/// Times of the shell's answers that are assumed if the journal has none, in nanoseconds.
 const RELEASE_NS: i64 = 1_000_000;
 const RESTORE_NS: i64 = 1_000_000_000;
 const PRICING_NS: i64 = 1_000_000;
 
-/// Returns the name of a lane's class: its kind, and its name if it has one. The scheduler distinguishes lanes by both
-/// as well.
+/// Returns the name of a lane's class: its kind, and its class name if it has one. The scheduler also distinguishes
+/// lanes by both.
 pub(crate) fn class_of(lane: &LaneSpec) -> String {
     let kind = match lane.kind() {
         LaneKind::Host => "host",
@@ -30,10 +31,10 @@ pub(crate) fn class_of(lane: &LaneSpec) -> String {
     if lane.class.is_empty() { kind.to_owned() } else { format!("{kind}/{}", lane.class) }
 }
 
-/// Class of lanes, and kind of tasks.
+/// Class of a lane, and kind of its tasks.
 type LaneAndTask = (String, String);
 
-/// Gathers measurements, entry by entry.
+/// Collects measurements, entry by entry.
 #[derive(Default)]
 pub(crate) struct Fitting {
     batches: BTreeMap<String, Vec<Sample>>,
@@ -46,7 +47,7 @@ pub(crate) struct Fitting {
     life: Open,
 }
 
-/// The work under way in a life.
+/// The unfinished work of a process life.
 #[derive(Default)]
 struct Open {
     lanes: Vec<Lane>,
@@ -60,7 +61,7 @@ struct Open {
 #[derive(Default)]
 struct Lane {
     class: String,
-    /// Number, rows and time of dispatch.
+    /// Number, rows and dispatch time of each batch in flight.
     flights: VecDeque<(i64, i64, i64)>,
     done_ns: i64,
 }
@@ -76,7 +77,7 @@ impl Fitting {
         }
     }
 
-    /// Records an input, and measures the answer that it is.
+    /// Records an input. If it answers a decision, its time is measured.
     pub(crate) fn see(&mut self, at_ns: i64, input: &Input) {
         match input {
             Input::Completed(done) => {
@@ -168,7 +169,7 @@ impl Fitting {
     /// Returns the service model.
     pub(crate) fn finish(mut self) -> Service {
         for (class, points) in self.measured {
-            // Measurements at the start of a lane serve only classes without a recorded batch.
+            // Measurements from the start of a lane are used only for classes without a recorded batch.
             self.batches.entry(class).or_insert(points);
         }
         let fitted = |(name, samples)| Some((name, Curve::fit(samples)?));
@@ -240,7 +241,7 @@ impl Service {
         Ok(self.by_weights(times, other, class))
     }
 
-    /// Draws the time that a lane without work of a group takes to give it back, in nanoseconds.
+    /// Draws the time that a lane without work of a group takes to release the group, in nanoseconds.
     pub(crate) fn release_ns(&self, seed: u64, address: &[u8], assumed: &mut Assumed) -> i64 {
         chosen(&self.release_ns, seed, address, (RELEASE_NS, "a group was given back"), assumed)
     }

@@ -1,7 +1,7 @@
-//! A modelled run as a log of its own: the journal that the scheduler would have written, and a record about the file.
+//! A modelled run as a log of its own. It has the journal that the scheduler would have written, and a record about the
+//! file.
 //!
-//! It has no transactions, because no decision depends on them. It therefore has no signals and no latencies of
-//! signals.
+//! The log has no transactions, because no decision depends on them. So it has no signals, and no latencies of signals.
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ use crate::recording::Recording;
 /// Number of entries written at once.
 const ENTRIES: usize = 1_024;
 
-/// Called with each step of a modelled run: its time, its input, its decisions, and the hash of the state before it.
+/// Callback for each step of a modelled run: its time, its input, its decisions, and the hash of the state before it.
 pub(crate) type Told<'a> = &'a mut dyn FnMut(i64, &Input, &[Decision], u64) -> Result<(), WhatIfError>;
 
 impl Recording {
-    /// Models the run with these changes and a seed, writes its journal as a log's file, and returns the number of
-    /// entries. The file must not exist or be empty. Entries keep the recorded partition; the recorded log's other
-    /// topics are there without records. `by` tells who models it.
+    /// Models the run with these changes and a seed, writes its journal as a log file, and returns the number of
+    /// entries. The file must be new or empty. Entries keep the recorded partition. The other topics of the recorded
+    /// log exist without records. `by` names the author.
     ///
     /// # Errors
-    /// As [`Recording::model`], or if the file cannot be written. No file remains then.
+    /// As [`Recording::model`], or if the file cannot be written. The file is then removed.
     pub fn write(
         &self,
         changes: &Changes,
@@ -53,7 +53,7 @@ impl Recording {
     }
 }
 
-/// The file being written.
+/// The log file that is being written.
 struct Journal {
     file: PortableFile,
     to: TopicPartition,

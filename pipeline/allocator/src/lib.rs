@@ -1,10 +1,10 @@
-//! The allocator of the `warptape` binary, and of the benchmarks that stand for it.
+//! The allocator of the `warptape` binary, and of the benchmarks that measure like it.
 //!
-//! Batches of rows and records come and go by the megabyte. The system's allocator returns each to the kernel, which
-//! clears the same pages again for the next batch. This takes two thirds of the engine thread's time. mimalloc returns
-//! memory too, but later; see [`set_up`].
+//! Batches of rows and records are allocated and freed by the megabyte. The system's allocator returns each one to the
+//! kernel, which clears the same pages again for the next batch. This takes two thirds of the engine thread's time.
+//! mimalloc also returns memory, but later; see [`set_up`].
 //!
-//! It replaces `malloc` of C as well, which only a whole program may do. So the library of the pipeline does not have
+//! mimalloc also replaces C's `malloc`, which only a whole program may do. So the pipeline's library does not contain
 //! it, and a Python extension keeps the allocator of its process.
 #![allow(unsafe_code)]
 
@@ -14,21 +14,21 @@ use std::ptr;
 
 pub use mimalloc::MiMalloc as Allocator;
 
-/// `mi_option_purge_delay` of mimalloc's `mimalloc.h`, which libmimalloc-sys does not name.
+/// Value of `mi_option_purge_delay` in mimalloc's `mimalloc.h`, for which libmimalloc-sys has no name.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-/// By default mimalloc returns memory that happens to be free once a second. With batches in flight, the next batches
-/// need that memory, and so does librdkafka for its next fetch. With a minute, records of 256 ticks cost the process 13
-/// and 15 % less processor time than with ten seconds (two comparisons in turn). An idle process still returns its
-/// memory.
+/// Delay before free memory returns to the system, in milliseconds. By default mimalloc returns memory that happens to
+/// be free once a second. But the next batches need that memory, and so does librdkafka for its next fetch. A delay of
+/// a minute, compared with ten seconds, saved 13 and 15 % of processor time with records of 256 ticks (two alternating
+/// comparisons). An idle process still returns its memory.
 const PURGE_DELAY_MS: c_long = 60_000;
 
 /// Error number of mimalloc for "out of memory", equal to the system's.
 const ENOMEM: c_int = 12;
 
-/// Sets the allocator's options where the environment (`MIMALLOC_PURGE_DELAY`) does not set them, and the reaction to a
-/// lack of memory. Must be called first in `main`.
+/// Sets the allocator's options, unless the environment (`MIMALLOC_PURGE_DELAY`) sets them, and the reaction to a lack
+/// of memory. Must be the first call in `main`.
 pub fn set_up() {
-    // SAFETY: the calls have no preconditions but a valid option; the function stays, and takes no argument.
+    // SAFETY: the calls only require a valid option; the function is static, and gets no argument.
     unsafe {
         libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MS);
         libmimalloc_sys::mi_register_error(Some(fail), ptr::null_mut());
@@ -36,21 +36,21 @@ pub fn set_up() {
 }
 
 unsafe extern "C" {
-    /// Ends the process at once, without exit handlers, because these may allocate memory.
+    /// Ends the process at once. It skips exit handlers, because they may allocate memory.
     fn _exit(code: c_int) -> !;
 }
 
-/// Ends a process without memory with a message and exit status 1; Rust and C libraries would end it with a signal.
-/// Nothing committed is lost by it, as by any death of a process.
+/// Ends a process that has no memory left, with a message and exit status 1. Rust and C libraries would end it with a
+/// signal. Committed data is not lost, as in any end of a process.
 unsafe extern "C" fn fail(code: c_int, _: *mut c_void) {
     if code != ENOMEM {
         return;
     }
-    // Standard error has no buffer. A message that cannot be written there is lost.
+    // Standard error has no buffer. If writing fails, the message is lost.
     let _ = std::io::stderr().write_all(
         b"error: out of memory: raise the limit of this process (ulimit -v), or free some memory; nothing committed is lost\n",
     );
-    // SAFETY: it takes any code, and does not return.
+    // SAFETY: the function accepts any code, and does not return.
     unsafe { _exit(1) }
 }
 
@@ -58,7 +58,7 @@ unsafe extern "C" fn fail(code: c_int, _: *mut c_void) {
 mod tests {
     use super::*;
 
-    /// The option's number is not checked by any compiler.
+    /// No compiler checks the option's number.
     #[test]
     fn the_option_is_the_purge_delay() {
         const DEFAULT_MS: c_long = 1_000;

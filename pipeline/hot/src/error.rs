@@ -1,4 +1,4 @@
-//! Errors of hot state. None of them ends a pipeline.
+//! Errors of hot state. No error ends a pipeline.
 
 use warptape_eventlog::LogError;
 
@@ -48,7 +48,7 @@ pub enum HotError {
         /// The fault of the value.
         cause: serde_json::Error,
     },
-    /// The written values are gone, because the server was emptied or restarted. The writer begins anew.
+    /// The written values are gone, because the server was emptied or restarted. The writer starts over.
     #[error(
         "{url}: the server was emptied, or another process started over; hot state is written again from the \
          log"

@@ -1,4 +1,4 @@
-//! Reads the committed log beside the engine: the journal, and signals and results of the given partitions.
+//! Reads the committed log beside the engine: the journal, and the signals and results of the given partitions.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::HotConfig;
 use crate::keys::PositionValue;
 
-/// Largest number of records of one fetch.
+/// Greatest number of records in one fetch.
 const RECORDS_MAX: usize = 4_096;
-/// Approximate largest size of one fetch, in bytes.
+/// Approximate greatest size of one fetch, in bytes.
 const BYTES_MAX: usize = 4 << 20;
 /// Longest wait for a record that should exist.
 const RECORD_WAIT: Duration = Duration::from_secs(1);
-/// Longest wait of one poll while reading to the end.
+/// Longest wait of one poll during a read to the end.
 const END_WAIT: Duration = Duration::from_millis(100);
 
 /// A topic followed partition by partition.
@@ -37,7 +37,7 @@ pub(super) enum Read {
     Nothing,
 }
 
-/// A reader of signals, results and journal, outside any group.
+/// A reader of signals, results and the journal, outside of any consumer group.
 pub(super) struct Follower {
     reader: Box<dyn Consumer>,
     signals: String,
@@ -46,7 +46,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Begins at these offsets of the journal's partitions. Signals and results are read from [`Self::follow`] on.
+    /// Begins at these offsets of the journal's partitions. Signals and results are read only after [`Self::follow`].
     pub(super) fn open(
         log: &dyn EventLog,
         config: &HotConfig,
@@ -109,7 +109,7 @@ impl Follower {
         self.reader.offsets(&source)
     }
 
-    /// Returns true if everything before this offset was polled. The last offsets may have no records.
+    /// Returns true if everything before this offset was polled. There may be no records at the last offsets.
     pub(super) fn has_reached(
         &mut self,
         topic: Followed,
@@ -150,7 +150,7 @@ pub(super) fn read_to_end(
     let mut reader = log.reader(std::slice::from_ref(source))?;
     let range = reader.offsets(source)?;
     reader.seek(source, from.max(range.first))?;
-    // A log's end may lie after its last record.
+    // The end of a log may be after its last record.
     while reader.position(source)? < range.next {
         if let Fetched::Records { records, .. } = reader.poll(END_WAIT, RECORDS_MAX, BYTES_MAX)? {
             records.into_iter().filter(|record| record.offset < range.next).for_each(&mut take);
@@ -159,7 +159,7 @@ pub(super) fn read_to_end(
     Ok(())
 }
 
-/// Returns true if a position was written from this log: the record before the position must be the same.
+/// Returns true if a position was written from this log: the record before the position must have the same hash.
 pub(super) fn is_of_log(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -168,7 +168,7 @@ pub(super) fn is_of_log(
 ) -> Result<bool, LogError> {
     let last = position.next_offset - 1;
     if last < range.first || last >= range.next {
-        // A record removed from the log's beginning cannot be compared; all later ones are newer.
+        // A record that was removed from the log's beginning cannot be compared, and all remaining records are newer.
         return Ok(last < range.first);
     }
     let mut reader = log.reader(std::slice::from_ref(source))?;

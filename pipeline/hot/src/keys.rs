@@ -1,15 +1,15 @@
 //! Names and values in Redis: the interface documented in `docs/hot-state.md`.
 //!
-//! Values are JSON. The leading whole numbers of a value are its stamp, by which `write.lua` finds the newer of two. So
-//! the order of the fields below matters. This module knows no connection.
+//! Values are JSON. The leading whole numbers of a value are its stamp, which `write.lua` compares to find the newer of
+//! two values. So the order of the fields below matters. This module knows no connection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId};
 
-/// Version of names and values. A writer does not write if Redis has another version.
+/// Version of names and values. A writer writes nothing if Redis has another version.
 pub const LAYOUT: &str = "1";
-/// Field of a symbol's hash with the value of its latest signal, whatever its kind.
+/// Field of a symbol's hash that has the value of the symbol's latest signal of any kind.
 pub const LATEST: &str = "latest";
 
 /// Builds the names of keys.
@@ -19,82 +19,85 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// All keys begin with `prefix`.
+    /// Creates names that all begin with `prefix`.
     pub fn new(prefix: impl Into<String>) -> Self {
         Self { prefix: prefix.into() }
     }
 
-    /// String: the [`LAYOUT`] of all other keys.
+    /// Returns the key of a string that contains the [`LAYOUT`] of all other keys.
     pub fn layout(&self) -> String {
         format!("{}layout", self.prefix)
     }
 
-    /// Hash of a symbol: [`LATEST`] and `BAR_SPEC/KIND` to [`SignalValue`].
+    /// Returns the key of a symbol's hash, which maps [`LATEST`] and `BAR_SPEC/KIND` to [`SignalValue`].
     pub fn symbol(&self, symbol: &str) -> String {
         format!("{}symbol:{symbol}", self.prefix)
     }
 
-    /// Hash of a partition: `rebuild` to a random name, `position` to [`PositionValue`].
+    /// Returns the key of a partition's hash, which maps `rebuild` to a random name, and `position` to
+    /// [`PositionValue`].
     pub fn partition(&self, partition: PartitionId) -> String {
         format!("{}partition:{partition}", self.prefix)
     }
 
-    /// Set of the symbols of a partition.
+    /// Returns the key of the set of a partition's symbols.
     pub fn symbols(&self, partition: PartitionId) -> String {
         format!("{}symbols:{partition}", self.prefix)
     }
 
-    /// String of a risk request: [`ResultValue`], for as long as results are kept.
+    /// Returns the key of a risk request's string, which is a [`ResultValue`] and is deleted when the retention time of
+    /// results ends.
     pub fn result(&self, request_id: &str) -> String {
         format!("{}result:{request_id}", self.prefix)
     }
 
-    /// Sorted set of the requests answered in a partition, by expiry of their results, ms since the epoch.
+    /// Returns the key of the sorted set of the requests answered in a partition. They are sorted by the expiry of
+    /// their results, in milliseconds since the epoch.
     pub fn results(&self, partition: PartitionId) -> String {
         format!("{}results:{partition}", self.prefix)
     }
 
-    /// Set of the numbers of all partitions.
+    /// Returns the key of the set of all partitions' numbers.
     pub fn partitions(&self) -> String {
         format!("{}partitions", self.prefix)
     }
 
-    /// Hash: `PARTITION/GROUP` to [`PlacementValue`].
+    /// Returns the key of a hash that maps `PARTITION/GROUP` to [`PlacementValue`].
     pub fn placements(&self) -> String {
         format!("{}placements", self.prefix)
     }
 
-    /// Hash: `NODE/LANE` to [`LaneValue`].
+    /// Returns the key of a hash that maps `NODE/LANE` to [`LaneValue`].
     pub fn lanes(&self) -> String {
         format!("{}lanes", self.prefix)
     }
 }
 
-/// Field of a symbol's hash for the latest signal of a kind and a bar specification: `1s/BAR`.
+/// Returns the field of a symbol's hash for the latest signal of a kind and a bar specification: `1s/BAR`.
 pub fn signal_field(bar_spec: &str, kind: &str) -> String {
     format!("{bar_spec}/{kind}")
 }
 
-/// Field of [`Keys::placements`].
+/// Returns a field of [`Keys::placements`].
 pub fn placement_field(partition: PartitionId, group: GroupIndex) -> String {
     format!("{partition}/{group}")
 }
 
-/// Field of [`Keys::lanes`].
+/// Returns a field of [`Keys::lanes`].
 pub fn lane_field(node: &str, lane: LaneId) -> String {
     format!("{node}/{lane}")
 }
 
-/// A signal. Stamp: its offset.
+/// A signal. Its offset is the stamp.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignalValue {
     /// Offset of the record in the topic of signals.
     pub offset: i64,
-    /// Partition of the symbol, in the topics of ticks and of signals alike.
+    /// Partition of the symbol, in the topics of ticks and of signals.
     pub partition: PartitionId,
     /// Group of the symbol within its partition: the unit of placement.
     pub group: GroupIndex,
-    /// Create time of the record, which is that of its commit, ns since the epoch.
+    /// Create time of the record, which is its commit time, ns since the epoch.
     pub committed_ns: i64,
     /// The record, as `tail signals -o json` prints it.
     pub record: Value,
@@ -105,62 +108,62 @@ pub struct SignalValue {
 pub struct ResultValue {
     /// Offset of the record in the topic of results.
     pub offset: i64,
-    /// Partition of the request, in the topics of requests and of results alike.
+    /// Partition of the request, in the topics of requests and of results.
     pub partition: PartitionId,
-    /// Create time of the record, which is that of its commit, ns since the epoch.
+    /// Create time of the record, which is its commit time, ns since the epoch.
     pub committed_ns: i64,
     /// The record, as `tail risk.results -o json` prints it.
     pub record: Value,
 }
 
-/// Position up to which a partition's signals are written. Stamp: the offset, then the time.
+/// Position up to which a partition's signals are written. The stamp is the offset, followed by the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PositionValue {
-    /// Signals before this offset are written, or newer ones of their kind are.
+    /// Offset before which every signal is written, or a newer one of its kind is.
     pub next_offset: i64,
-    /// Time of writing, ns since the epoch; a live writer updates it every second.
+    /// Time of writing, ns since the epoch. A running writer updates it every second.
     pub written_ns: i64,
-    /// Offsets from `next_offset` to the end of the partition when this was written.
+    /// Number of offsets from `next_offset` to the end of the partition at the time of writing.
     pub behind: i64,
-    /// Name of the process that wrote it.
+    /// Name of the process that wrote the position.
     pub node: String,
-    /// Hash of the record before `next_offset`, as hex digits; empty if there is none. A different hash of that record
-    /// means another log.
+    /// Hash of the record before `next_offset`, as hex digits; empty if there is none. If that record has a different
+    /// hash, the position belongs to another log.
     pub record_hash: String,
 }
 
-/// Process and lane that compute a group. Stamp: the committed offset at which the partition was taken over, then time,
-/// then epoch.
+/// Process and lane that compute a group. The stamp is the committed offset at which the process took over the
+/// partition, then the time, then the epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacementValue {
-    /// Committed offset of the ticks at which the node took the partition over. It never falls from owner to owner.
+    /// Committed offset of the ticks at which the process took over the partition. It never falls from owner to owner.
     pub assigned_offset: i64,
     /// Time of the decision, ns since the epoch.
     pub at_ns: i64,
-    /// Fencing epoch of the group in the life of the process.
+    /// Fencing epoch of the group in this life of the process.
     pub epoch: i64,
     /// Name of the process.
     pub node: String,
-    /// Its lane.
+    /// Lane of the group.
     pub lane: LaneId,
 }
 
-/// Health of a lane. Stamp: the time of writing.
+/// Health of a lane. The time of writing is the stamp.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneValue {
-    /// Time of writing, ns since the epoch; a live process updates it every second.
+    /// Time of writing, ns since the epoch. A running process updates it every second.
     pub written_ns: i64,
     /// Time at which the lane entered this state, ns since the epoch.
     pub since_ns: i64,
-    /// State.
+    /// State of the lane.
     pub state: LaneState,
-    /// Reason of a lost lane; empty otherwise.
+    /// Reason of the loss, if the lane is lost; empty otherwise.
     pub reason: String,
-    /// Device name, such as `cpu:0`.
+    /// Device of the lane, such as `cpu:0`.
     pub device: String,
-    /// Groups placed on it.
+    /// Number of groups placed on the lane.
     pub groups: i64,
-    /// Time at which it last finished a batch, ns since the epoch; 0 for never.
+    /// Time at which the lane last finished a batch, ns since the epoch; 0 for never.
     pub completed_ns: i64,
 }
 
@@ -168,14 +171,14 @@ pub struct LaneValue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LaneState {
-    /// The lane takes batches.
+    /// The lane accepts batches.
     Ready,
     /// The lane failed.
     Lost,
-    /// The lane's process ended in order, or is about to.
+    /// The lane's process ended normally, or is about to.
     Stopped,
-    /// The lane was ready, but its process, which has ended or is cut off, no longer reports it. Readers derive this
-    /// state; it is never written.
+    /// The lane was ready, but its process no longer reports it, because the process has ended or is cut off. Readers
+    /// derive this state; it is never written.
     Silent,
 }
 

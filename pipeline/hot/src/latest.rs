@@ -1,6 +1,6 @@
-//! The newest signals read so far; older ones need not be written.
+//! The newest signals read so far. Older ones need not be written.
 //!
-//! A pure fold, by ascending offset. It does not know their destination.
+//! A pure fold, in ascending order of offsets. It does not know where the signals are written.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl Latest {
-    /// Takes a record of the topic of signals. An unreadable one changes nothing.
+    /// Adds a record of the topic of signals. An unreadable record changes nothing.
     pub(super) fn push(&mut self, record: Record) -> Result<(), DecodeError> {
         let signal = decode_signal(&record.value)?;
         let (kind, bar_spec) = (signal.kind, signal.bar_spec);
@@ -55,7 +55,7 @@ impl Latest {
         self.entries
     }
 
-    /// Takes all entries: by symbol, the fields of its hash with their values.
+    /// Returns and removes all entries: for each symbol, the fields of its hash with their values.
     pub(super) fn take(
         &mut self,
         describer: &Describer,
@@ -74,7 +74,7 @@ impl Latest {
     }
 }
 
-/// The fields of a symbol's hash.
+/// Returns the fields of a symbol's hash.
 fn fields(
     describer: &Describer,
     partition: PartitionId,

@@ -1,9 +1,9 @@
 //! Hot state: the latest values of each symbol and the results of risk requests in Redis, for fast queries.
 //!
-//! Redis is disposable: everything in it is derived from the committed log, stamped with its offset, and rebuilt after
-//! a loss. A thread beside the engine reads the log like any other reader. So the engine neither waits for Redis nor
-//! knows of it, and only committed values are written. With hot state in memory, no thread runs, and each query folds
-//! its answer from the log.
+//! Redis is disposable: its contents are derived from the committed log, stamped with offsets, and rebuilt after a
+//! loss. A thread beside the engine reads the log like any other reader. So the engine neither waits for Redis nor
+//! knows of it, and only committed values are written. With hot state in memory, no thread runs, and each query
+//! computes its answer from the log.
 
 mod error;
 mod follower;
@@ -41,9 +41,10 @@ pub use url::{HotUrl, RedisUrl, without_password};
 
 use writer::Writer;
 
-/// Longest wait of a stop until everything committed is written.
+/// Longest time that a stop waits until everything committed is written.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// Longest wait of a stop for the thread: the drain, and its last waits for Redis and for a name server.
+/// Longest time that a stop waits for the thread: the drain, and the thread's last waits for Redis and for a name
+/// server.
 const STOP_MAX: Duration = Duration::from_secs(15);
 
 /// Settings of the hot state's thread.
@@ -57,15 +58,15 @@ pub struct HotConfig {
     pub signals: String,
     /// Topic of risk requests.
     pub requests: String,
-    /// Topic of their results.
+    /// Topic of risk results.
     pub results: String,
-    /// Time to live of a result, from the time of its record.
+    /// Time to live of a result, measured from the time of its record.
     pub result_ttl: Duration,
     /// Topic of the journal.
     pub journal: String,
-    /// Number of groups of a partition without a journal.
+    /// Number of groups per partition, used while there is no journal.
     pub groups_per_partition: u32,
-    /// Allowed lateness of ticks, by which symbols are grouped.
+    /// Allowed lateness of ticks, which determines the group of a symbol.
     pub lateness: Lateness,
 }
 
@@ -83,12 +84,13 @@ pub type NowNs = Box<dyn Fn() -> i64 + Send>;
 pub struct HotState {
     status: Arc<HotStatus>,
     stop: Sender<()>,
-    /// Disconnected when the thread has ended.
+    /// Disconnected once the thread has ended.
     ended: Receiver<()>,
 }
 
 impl HotState {
-    /// Starts the thread, before the engine, whose journal it follows from now on. It writes this process's partitions.
+    /// Starts the thread. Must be called before the engine starts, because it follows the journal from now on. The
+    /// thread writes this process's partitions.
     pub fn start(
         log: Arc<dyn EventLog>,
         config: HotConfig,
@@ -104,7 +106,7 @@ impl HotState {
         let (runs, ended) = bounded(0);
         let writer = Writer::new(log, config, url, status.clone(), stopped, journal_ends, now_ns);
         let run = move || {
-            // Dropped when the thread ends in any way.
+            // Dropped when the thread ends, even by a panic.
             let _runs: Sender<()> = runs;
             writer.run();
         };
@@ -121,10 +123,10 @@ impl HotState {
         self.status.clone()
     }
 
-    /// Writes everything committed by now, unless Redis is too slow; returns the last status.
+    /// Writes everything committed by now, unless Redis is too slow. Returns the last status.
     pub fn stop(self) -> Arc<HotStatus> {
         drop(self.stop);
-        // A thread that hangs in a name server is abandoned: the process ends without it.
+        // A thread that hangs in a name server is abandoned; the process ends without it.
         if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(STOP_MAX) {
             tracing::warn!("hot state did not end within {STOP_MAX:?}");
         }

@@ -1,6 +1,6 @@
-//! Groups and lanes according to a journal: each group's lane, and the lanes' health.
+//! Groups and lanes according to a journal: the lane of each group, and the health of the lanes.
 //!
-//! A pure fold of one journal partition's entries. One process at a time writes the partition.
+//! A pure fold of the entries of one journal partition, which is written by one process at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ pub(super) struct Placements {
 /// A partition owned by the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Assigned {
-    /// Number of its groups.
+    /// Number of the partition's groups.
     pub(super) groups: u32,
-    /// Committed offset at which it was taken over.
+    /// Committed offset at which the process took over the partition.
     pub(super) committed_offset: i64,
 }
 
 impl Placements {
-    /// Takes the next entry. Entries before the first start of a process are ignored, because their process is unknown.
+    /// Adds the next entry. Entries before the first start of a process are ignored, because their process is unknown.
     pub(super) fn push(&mut self, entry: &JournalEntry) {
         let at_ns = entry.at_ns;
         if let Input::Started(started) = &entry.input {
@@ -115,7 +115,7 @@ impl Placements {
         self.node.as_deref()
     }
 
-    /// Returns the partitions that it owns.
+    /// Returns the partitions that the process owns.
     pub(super) fn assigned(&self) -> &BTreeMap<PartitionId, Assigned> {
         &self.assigned
     }
@@ -140,7 +140,7 @@ impl Placements {
         self.changed = self.groups.keys().copied().collect();
     }
 
-    /// Takes the groups placed since the last call.
+    /// Returns the groups placed since the last call.
     pub(super) fn take_changed(&mut self) -> Vec<(PartitionId, GroupIndex, PlacementValue)> {
         let changed = std::mem::take(&mut self.changed);
         let value =

@@ -17,16 +17,16 @@ use crate::url::RedisUrl;
 pub struct RequestState {
     /// Id of the request.
     pub request_id: String,
-    /// Source of the state: the Redis, without its password, or the log.
+    /// Source of the state: the Redis URL without its password, or the log.
     pub source: String,
-    /// Its result.
+    /// Result of the request.
     pub result: ResultValue,
 }
 
 /// The request has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownRequest {
-    /// Not in Redis.
+    /// The result is not in Redis.
     #[error(
         "{source_name} has no result of request {request_id:?}: it was not answered, or the answer expired \
          (hot_state.result_ttl_s). `--hot-state memory` looks it up in the log"
@@ -34,16 +34,16 @@ pub enum UnknownRequest {
     InRedis {
         /// The requested id.
         request_id: String,
-        /// The Redis, without its password.
+        /// The Redis URL, without its password.
         source_name: String,
     },
-    /// Not in the log.
+    /// The result is not in the log.
     #[error(
         "{source_name} has no result of request {request_id:?} in {topic}: it was not answered yet, or the \
          log has dropped the answer. `warptape run` answers the requests in {requests}"
     )]
     InLog {
-        /// The request asked for.
+        /// Id of the request.
         request_id: String,
         /// The log.
         source_name: String,
@@ -69,7 +69,7 @@ pub fn result_from_redis(
     })
 }
 
-/// Searches all results of the log. Returns the first one of the id, by time if several partitions have it.
+/// Searches all results in the log. Returns the first result with the id, by time if several partitions have one.
 pub fn result_from_log(
     log: &dyn EventLog,
     config: &HotConfig,

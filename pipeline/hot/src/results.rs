@@ -1,6 +1,6 @@
-//! Results of risk requests waiting to be written: their selection and their time to live.
+//! Results of risk requests that wait to be written: which ones, and for how long they are kept.
 //!
-//! A result never changes: the first one of an id stays. This module knows no connection.
+//! A result never changes: the first one with an id stays. This module knows no connection.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use warptape_schemas::{DecodeError, Describer, decode_risk_result};
 
 use crate::keys::ResultValue;
 
-/// Number of offsets before a partition's end that each connection writes again, because Redis does not tell which
+/// Number of offsets before a partition's end that each connection writes again, because Redis does not show which
 /// results it has.
 const OFFSETS_BACK_MAX: i64 = 65_536;
 pub(super) const NS_PER_MS: i64 = 1_000_000;
@@ -21,20 +21,20 @@ pub(super) const NS_PER_MS: i64 = 1_000_000;
 pub(super) struct Results {
     /// Next result to read.
     pub(super) next_offset: i64,
-    /// End of the results as last seen.
+    /// End of the results when they were last checked.
     pub(super) end: i64,
     held: Vec<Record>,
     held_bytes: usize,
 }
 
 impl Results {
-    /// Begins at the first result that may still have to be written.
+    /// Begins at the first result that may still need to be written.
     pub(super) fn new(range: OffsetRange) -> Self {
         let next_offset = range.first.max(range.next - OFFSETS_BACK_MAX);
         Self { next_offset, end: range.next, held: Vec::new(), held_bytes: 0 }
     }
 
-    /// Takes the next records, except expired ones.
+    /// Adds the next records, except expired ones.
     pub(super) fn push(&mut self, records: Vec<Record>, now_ns: i64, ttl: Duration) {
         let Some(last) = records.last() else { return };
         self.next_offset = last.offset + 1;
@@ -56,7 +56,7 @@ impl Results {
         self.held_bytes
     }
 
-    /// Takes all waiting records.
+    /// Returns and removes all waiting records.
     pub(super) fn take(&mut self) -> Vec<Record> {
         self.held_bytes = 0;
         std::mem::take(&mut self.held)
@@ -70,8 +70,8 @@ pub(super) fn expires_in_ms(record: &Record, now_ns: i64, ttl: Duration) -> Opti
     (left_ms > 0).then_some(left_ms)
 }
 
-/// Returns the id and the value of a result; `None` if there is nothing to keep. The rejection of a duplicate is no
-/// answer to the request with that id, and an unreadable request has no id.
+/// Returns the id and the value of a result; `None` if it must not be kept. The rejection of a duplicate does not
+/// answer the request with that id, and an unreadable request has no id.
 pub(super) fn answer(
     describer: &Describer,
     partition: PartitionId,
@@ -103,7 +103,7 @@ mod tests {
         let ttl = Duration::from_secs(1);
         let left = |at_ms| expires_in_ms(&record(0, at_ms), 5_000 * NS_PER_MS, ttl);
         assert_eq!([4_999, 4_001, 4_000, 0].map(left), [Some(999), Some(1), None, None]);
-        // A record's clock that is ahead does not extend its time to live.
+        // A record whose clock is ahead does not live longer.
         assert_eq!(left(9_000), Some(1_000));
     }
 

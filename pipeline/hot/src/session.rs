@@ -1,5 +1,5 @@
-//! One connection to Redis and its reading of the log: each partition from Redis's stored position, written as it
-//! grows.
+//! One connection to Redis, and the readers of the log for it. Each partition is read from the position stored in
+//! Redis, and written to Redis as it grows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -21,20 +21,21 @@ use crate::store::{HashWrite, RedisStore, ResultWrite, StoredPartition};
 use crate::url::RedisUrl;
 use crate::{HotConfig, NowNs};
 
-/// Interval at which positions and lanes are written without news: a heartbeat, which also detects an emptied Redis.
+/// Interval at which positions and lanes are written even if nothing changed: a heartbeat, which also detects an
+/// emptied Redis.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest time that read values wait for more before they are written.
+/// Longest time for which read values wait for others before they are written.
 const HOLD_MAX: Duration = Duration::from_millis(50);
-/// The same while there is much to catch up: newer values will replace most of them.
+/// Longest such wait while many records are still unread: newer values will replace most of the waiting ones.
 const HOLD_BEHIND_MAX: Duration = Duration::from_secs(1);
-/// Number of records behind that counts as much.
+/// Number of unread records from which values may wait longer.
 const BEHIND_MUCH: u64 = 50_000;
-/// Largest number of fields and results waiting to be written.
+/// Greatest number of fields and results waiting to be written.
 const VALUES_MAX: usize = 32_768;
-/// Largest size of results waiting to be written, in bytes.
+/// Greatest size of results waiting to be written, in bytes.
 const RESULT_BYTES_MAX: usize = 8 << 20;
 
-/// Shared dependencies of all sessions.
+/// Dependencies that all sessions share.
 pub(super) struct Tools {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) config: HotConfig,
@@ -45,38 +46,38 @@ pub(super) struct Tools {
     pub(super) describer: Describer,
 }
 
-/// A session; the module describes it.
+/// A session with Redis, as the module's page describes.
 pub(super) struct Session {
     pub(super) follower: Follower,
     store: RedisStore,
     partitions: BTreeMap<PartitionId, Partition>,
-    /// Time at which the oldest waiting value was read; `None` if none waits.
+    /// Time at which the oldest waiting value was read; `None` if no value waits.
     holds_since: Option<Instant>,
     beat_at: Instant,
     began_at: Instant,
-    /// True if everything has been written once since the session began.
+    /// True if the session has written everything at least once.
     has_caught_up: bool,
 }
 
-/// A partition that is written.
+/// A partition that this process writes.
 struct Partition {
     assigned: Assigned,
-    /// Name of the rebuild of its values in Redis.
+    /// Name of the rebuild in Redis to which its values belong.
     rebuild: String,
     /// Next signal to read.
     next_offset: i64,
     /// Hash of the record before `next_offset`.
     record_hash: String,
-    /// End of the signals as last seen.
+    /// End of the signals when they were last checked.
     end: i64,
     latest: Latest,
-    /// Symbols already in the index.
+    /// Symbols already in the partition's index.
     indexed: HashSet<String>,
     results: Results,
 }
 
 impl Session {
-    /// Connects, and reads the journal from these offsets on.
+    /// Connects, and starts to read the journal at these offsets.
     pub(super) fn begin(
         tools: &Tools,
         url: &RedisUrl,
@@ -97,7 +98,7 @@ impl Session {
         })
     }
 
-    /// Sets the partitions to write from now on.
+    /// Sets the partitions that are written from now on.
     pub(super) fn adopt(
         &mut self,
         tools: &Tools,
@@ -118,7 +119,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a partition at Redis's position if its values come from this log; otherwise rebuilds it.
+    /// Begins a partition at the position in Redis if the values there come from this log; otherwise rebuilds it.
     fn begin_partition(
         &mut self,
         tools: &Tools,
@@ -167,7 +168,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes signals read from the log.
+    /// Adds signals read from the log.
     pub(super) fn take(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
         // Records of a released partition may still arrive.
         let Some(known) = self.partitions.get_mut(&partition) else { return };
@@ -185,7 +186,7 @@ impl Session {
         self.holds_since.get_or_insert_with(Instant::now);
     }
 
-    /// Takes results read from the log.
+    /// Adds results read from the log.
     pub(super) fn take_results(&mut self, tools: &Tools, partition: PartitionId, records: Vec<Record>) {
         let Some(known) = self.partitions.get_mut(&partition) else { return };
         known.results.push(records, (tools.now_ns)(), tools.config.result_ttl);
@@ -210,7 +211,7 @@ impl Session {
         is_idle || is_full || since.elapsed() >= hold
     }
 
-    /// Writes placements and waiting values, then the positions.
+    /// Writes placements and waiting values, followed by the positions.
     pub(super) fn flush(
         &mut self,
         tools: &Tools,
@@ -235,7 +236,7 @@ impl Session {
                 })
                 .collect();
             written += store.write(&writes)?;
-            // Written last, because readers of a position rely on everything before it.
+            // The position is written last, because its readers rely on everything before it.
             store.write(&[known.position_write(tools, partition)])?;
         }
         for (&partition, known) in partitions.iter_mut().filter(|(_, known)| known.results.len() > 0) {
@@ -266,7 +267,7 @@ impl Session {
         self.beat_at <= Instant::now()
     }
 
-    /// Writes a heartbeat: positions, and the current lanes.
+    /// Writes a heartbeat: positions, and the current state of lanes.
     pub(super) fn beat(&mut self, tools: &Tools, lanes: Vec<(LaneId, LaneValue)>) -> Result<(), HotError> {
         self.beat_at = Instant::now() + BEAT_INTERVAL;
         self.store.check_types(&self.partitions.keys().copied().collect::<Vec<_>>())?;
@@ -276,7 +277,7 @@ impl Session {
             known.end = end_seen(follower, Followed::Signals, partition, known.next_offset)?;
             let results = &mut known.results;
             results.end = end_seen(follower, Followed::Results, partition, results.next_offset)?;
-            // A partition with waiting values is not written up to its position yet.
+            // A partition with waiting values is not yet written up to its position.
             if known.latest.len() == 0 {
                 writes.push(known.position_write(tools, partition));
             }
@@ -314,7 +315,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Returns the number of committed signals and results that are not read, as last seen.
+    /// Returns the number of committed signals and results that were unread at the last check.
     fn behind(&self) -> u64 {
         let between = |next_offset: i64, end: i64| (end - next_offset).max(0) as u64;
         let behind = |known: &Partition| {
@@ -324,7 +325,7 @@ impl Session {
     }
 }
 
-/// Returns the end of a partition; if it is read to its end, the offset after its last record.
+/// Returns the end of a partition. If it is read to its end, this is the offset after its last record.
 fn end_seen(
     follower: &mut Follower,
     topic: Followed,

@@ -1,4 +1,4 @@
-//! Status of hot state: written by its thread, shown by displays.
+//! Status of hot state, written by its thread and shown by displays.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
@@ -15,46 +15,46 @@ pub struct HotStatus {
     figures: Mutex<HotFigures>,
 }
 
-/// See [`HotStatus`].
+/// The connection and the counts of a [`HotStatus`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HotFigures {
-    /// The connection.
+    /// State of the connection.
     pub connection: Connection,
-    /// Values written to Redis: fields of hashes, and results.
+    /// Number of values written to Redis: fields of hashes, and results.
     pub written: u64,
-    /// Signals and results in the log not written yet, as last seen.
+    /// Number of signals and results in the log that were not written at the last check.
     pub behind: u64,
-    /// Partitions rebuilt from the log's beginning, because Redis had nothing of them or something else.
+    /// Number of partitions rebuilt from the log's beginning, because Redis had no values or other values for them.
     pub rebuilds: u64,
-    /// Connections lost.
+    /// Number of lost connections.
     pub losses: u64,
-    /// Records of the log that could not be decoded; they are skipped.
+    /// Number of records of the log that could not be decoded; they are skipped.
     pub unreadable: u64,
 }
 
 /// State of the connection to Redis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Connection {
-    /// Not connected for the first time yet.
+    /// No connection was established yet.
     #[default]
     Connecting,
-    /// Connected.
+    /// The connection is established.
     Up,
-    /// Lost, or never had.
+    /// The connection is lost, or could not be established.
     Down {
         /// Start of this state.
         since: Instant,
         /// The reason.
         reason: String,
     },
-    /// The log, the source of hot state, cannot be read; Redis is not at fault.
+    /// The log, which is the source of hot state, cannot be read; Redis is not at fault.
     NoLog {
         /// Start of this state.
         since: Instant,
         /// The reason.
         reason: String,
     },
-    /// Ended with the process.
+    /// Hot state ended with the process.
     Closed,
 }
 
@@ -63,7 +63,7 @@ impl HotStatus {
         Self { url: url.to_string(), figures: Mutex::default() }
     }
 
-    /// The figures of now.
+    /// Returns the current figures.
     pub fn figures(&self) -> HotFigures {
         self.lock().clone()
     }

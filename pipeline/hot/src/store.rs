@@ -1,6 +1,6 @@
 //! One connection to Redis and the operations on it. Every wait is bounded.
 //!
-//! It knows keys, scripts and pipelines. The writer decides the values to write, and when.
+//! It knows keys, scripts and pipelines. The writer decides which values to write, and when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::keys::{
 };
 use crate::url::RedisUrl;
 
-/// Longest wait for a connection, greeting and password included.
+/// Longest wait for a connection, including greeting and password.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest wait for an answer, and for room to send.
+/// Longest wait for an answer, and for space to send.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Largest number of commands of one pipeline.
+/// Greatest number of commands in one pipeline.
 const PIPELINE_COMMANDS_MAX: usize = 256;
-/// Number of members of a set or fields of a hash requested at once.
+/// Number of members of a set or fields of a hash that are requested at once.
 const SCAN_COUNT: usize = 512;
-/// The script that writes newer values; the file describes it.
+/// The script that writes newer values. Its file describes it.
 const WRITE: &str = include_str!("write.lua");
 /// Answer of [`WRITE`] if the stored partition is gone.
 const EMPTIED: i64 = -1;
@@ -32,31 +32,31 @@ const EMPTIED: i64 = -1;
 /// Fields to write to one hash. A field is written only if it is newer than the stored one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashWrite {
-    /// The hash.
+    /// Key of the hash.
     pub key: String,
     /// Partition and rebuild of the values; `None` for values outside any rebuild.
     pub rebuild: Option<(PartitionId, String)>,
-    /// Fields with their values.
+    /// Fields and their values.
     pub fields: Vec<(String, String)>,
 }
 
-/// A result to write, if Redis has none of the request.
+/// A result to write, unless Redis already has one for the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultWrite {
     /// Id of the request.
     pub request_id: String,
     /// The value.
     pub value: String,
-    /// Time to live in milliseconds; more than 0.
+    /// Time to live in milliseconds, greater than 0.
     pub expires_in_ms: i64,
 }
 
 /// State of a partition in Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPartition {
-    /// Name of the rebuild of its values.
+    /// Name of the rebuild to which the values belong.
     pub rebuild: String,
-    /// Position up to which it is written; `None` while it is being cleared.
+    /// Position up to which the partition is written; `None` while it is being cleared.
     pub position: Option<PositionValue>,
 }
 
@@ -66,7 +66,7 @@ pub struct RedisStore {
     url: String,
     keys: Keys,
     write: Script,
-    /// True if a key of another type took the place of all partitions' placements.
+    /// True if a key of another type had replaced the placements of all partitions.
     is_without_placements: bool,
 }
 
@@ -85,7 +85,7 @@ impl RedisStore {
         Ok(Self { connection, url: shown, keys, write: Script::new(WRITE), is_without_placements: false })
     }
 
-    /// The names of keys.
+    /// Returns the names of keys.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
@@ -102,7 +102,7 @@ impl RedisStore {
         }
     }
 
-    /// As [`Self::check_layout`]; claims this layout if no keys exist yet.
+    /// Checks the layout as [`Self::check_layout`] does, and claims this one if no keys exist yet.
     pub fn claim_layout(&mut self) -> Result<(), HotError> {
         let key = self.keys.layout();
         self.remove_of_other_types(&[
@@ -116,13 +116,13 @@ impl RedisStore {
         self.check_layout()
     }
 
-    /// Writes values newer than the stored ones, in pipelines; returns the number of fields written. After an error
-    /// some may be written: all can be written again.
+    /// Writes values that are newer than the stored ones, in pipelines. Returns the number of fields written. After an
+    /// error some may be written; all of them can be written again.
     pub fn write(&mut self, writes: &[HashWrite]) -> Result<u64, HotError> {
         let mut written = 0;
         for some in writes.chunks(PIPELINE_COMMANDS_MAX) {
             let mut pipeline = redis::pipe();
-            // Loading the script each time covers a restart and SCRIPT FLUSH as well.
+            // The script is loaded each time, in case Redis was restarted or its scripts were flushed.
             pipeline.cmd("SCRIPT").arg("LOAD").arg(WRITE).ignore();
             for write in some {
                 let (guard, rebuild) = match &write.rebuild {
@@ -144,8 +144,8 @@ impl RedisStore {
         Ok(written)
     }
 
-    /// Writes results of requests without a stored one, in pipelines; returns their number. After an error some may be
-    /// written: all can be written again. The index of the partition is written first, so that clearing finds all
+    /// Writes results of requests that have no stored one, in pipelines. Returns their number. After an error some may
+    /// be written; all of them can be written again. The partition's index is written first, so that clearing finds all
     /// results.
     pub fn write_results(
         &mut self,
@@ -169,7 +169,7 @@ impl RedisStore {
                 pipeline.cmd("SET").arg(self.keys.result(&write.request_id)).arg(&write.value);
                 pipeline.arg("NX").arg("PX").arg(write.expires_in_ms);
             }
-            // The answer is nil for a result that exists already.
+            // The answer is nil for a result that already exists.
             let answers: Vec<Option<String>> = self.ask_all("writing results", &pipeline)?;
             written += answers.iter().flatten().count() as u64;
         }
@@ -229,7 +229,7 @@ impl RedisStore {
         Err(HotError::Emptied { url: self.url.clone() })
     }
 
-    /// Clears a partition and begins a new rebuild of it. Writes for an earlier rebuild are rejected from now on.
+    /// Clears a partition and begins a new rebuild of it. Later writes for an earlier rebuild are rejected.
     pub fn renew(
         &mut self,
         partition: PartitionId,
@@ -240,7 +240,7 @@ impl RedisStore {
         let (key, symbols, placements) =
             (self.keys.partition(partition), self.keys.symbols(partition), self.keys.placements());
         let results = self.keys.results(partition);
-        // Without a position the partition counts as half cleared, also after a crash in between.
+        // A partition without a position counts as half cleared, even after a crash in between.
         let mut begin = redis::pipe();
         begin.cmd("HDEL").arg(&key).arg("position").ignore();
         begin.cmd("HSET").arg(&key).arg("rebuild").arg(rebuild).ignore();
@@ -311,8 +311,8 @@ impl RedisStore {
         Ok(symbols)
     }
 
-    /// Removes keys with another type than given here: foreign values, which would make all writes fail. Returns true
-    /// if there were any.
+    /// Removes keys whose types differ from those given here. They are foreign values, which would make all writes
+    /// fail. Returns true if there were any.
     fn remove_of_other_types(&mut self, keys: &[(String, &str)]) -> Result<bool, HotError> {
         let doing = "looking at the types of keys";
         let mut types = redis::pipe();

@@ -1,4 +1,4 @@
-//! The state of one symbol, from Redis or folded from the log.
+//! The state of one symbol, read from Redis or folded from the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,29 +15,30 @@ use crate::placements::Placements;
 use crate::store::RedisStore;
 use crate::url::RedisUrl;
 
-/// Number of journal entries first searched for the last start of a process; each further search doubles it.
+/// Number of journal entries that the first search for the last start of a process covers; each further search doubles
+/// it.
 const TAIL_ENTRIES: i64 = 4_096;
 
 /// The state of a symbol.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SymbolState {
-    /// `VENUE:TICKER`.
+    /// The symbol, `VENUE:TICKER`.
     pub symbol: String,
-    /// Source of the state: the Redis, without its password, or the log.
+    /// Source of the state: the Redis URL without its password, or the log.
     pub source: String,
     /// Partition of the symbol.
     pub partition: i32,
     /// Group of the symbol within its partition.
     pub group: i32,
-    /// The latest signal, whatever its kind.
+    /// The latest signal of any kind.
     pub latest: SignalValue,
     /// The latest signal of each kind by `BAR_SPEC/KIND`.
     pub signals: BTreeMap<String, SignalValue>,
     /// Process and lane that compute the group; `None` if unknown.
     pub placement: Option<PlacementValue>,
-    /// Health of that lane; `None` if unknown.
+    /// Health of the group's lane; `None` if unknown.
     pub lane: Option<LaneValue>,
-    /// The source's position in the partition; `None` for the log, which is complete.
+    /// Position of Redis in the partition; `None` for the log, which is complete.
     pub position: Option<PositionValue>,
 }
 
@@ -51,20 +52,20 @@ pub struct UnknownSymbol {
     pub source_name: String,
     /// Number of symbols in the source.
     pub known: usize,
-    /// Symbols with similar names, the nearest first.
+    /// Symbols with similar names, the most similar first.
     pub near: Vec<String>,
 }
 
-/// Least similarity of near names (1 is equal).
+/// Least similarity of similar names; 1 means equal.
 const SIMILARITY_MIN: f64 = 0.75;
-/// Largest number of near names in a message.
+/// Greatest number of similar names in a message.
 const NEAR_MAX: usize = 3;
 
 impl UnknownSymbol {
-    /// Makes the error, with the known symbols of similar names.
+    /// Creates the error, with known symbols of similar names.
     pub fn new(symbol: &str, source_name: String, known: &BTreeSet<String>) -> Self {
         let similarity = |name: &String| {
-            // People type a ticker without its venue.
+            // People often type a ticker without its venue.
             let ticker = name.split_once(':').map_or(name.as_str(), |(_, ticker)| ticker);
             let of = |name: &str| strsim::jaro_winkler(&symbol.to_uppercase(), &name.to_uppercase());
             of(name).max(of(ticker))

@@ -5,16 +5,16 @@ use std::sync::Once;
 
 use redis::{Client, IntoConnectionInfo};
 
-/// The place of hot state.
+/// Place of the hot state: the log alone, or a Redis or Valkey server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HotUrl {
-    /// No place besides the log: each query folds it from the log.
+    /// Only in the log: each query computes its answer from it.
     Memory,
     /// A Redis or Valkey server: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, or `rediss://` for TLS.
     Redis(RedisUrl),
 }
 
-/// The URL of a server. Its printed forms have `***` for the password.
+/// URL of a server. When printed, it has `***` instead of the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl(String);
 
@@ -23,13 +23,13 @@ impl HotUrl {
     pub const ALLOWED: &'static str =
         "`memory`, or redis://[USER:PASSWORD@]HOST[:PORT][/DB], or rediss:// and the same for TLS";
 
-    /// Parses a place; `None` for any text that is not [`Self::ALLOWED`].
+    /// Parses a URL; `None` for a text of another form than [`Self::ALLOWED`].
     pub fn parse(text: &str) -> Option<Self> {
         if text == "memory" {
             return Some(Self::Memory);
         }
         let is_redis = text.starts_with("redis://") || text.starts_with("rediss://");
-        // The client would ignore parameters or, worse, switch off the check of certificates.
+        // The client would ignore parameters or, worse, stop checking certificates.
         let is_plain = is_redis && !text.contains(['?', '#']) && text.into_connection_info().is_ok();
         is_plain.then(|| Self::Redis(RedisUrl(text.to_owned())))
     }
@@ -40,7 +40,7 @@ impl RedisUrl {
     pub(super) fn client(&self) -> redis::RedisResult<Client> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
-            // An error means that another part of the process has chosen one already, which serves as well.
+            // An error means that another part of the process has already chosen a provider, which works as well.
             drop(rustls::crypto::ring::default_provider().install_default());
         });
         Client::open(self.0.as_str())
@@ -74,7 +74,7 @@ impl fmt::Debug for HotUrl {
     }
 }
 
-/// Returns the text with `***` between `://USER:` or `kafka:USER:` and the last `@`, whether or not it is a valid URL.
+/// Returns the text with `***` between `://USER:` or `kafka:USER:` and the last `@`, even if it is not a valid URL.
 pub fn without_password(text: &str) -> String {
     let hidden = || {
         let rest = text.strip_prefix("kafka:").or_else(|| Some(text.split_once("://")?.1))?;

@@ -1,4 +1,4 @@
-//! The thread that keeps hot state: it runs one session after another until the stop.
+//! The thread that keeps hot state. It runs one session after another until the stop.
 //!
 //! ```text
 //!  journal ──► partitions and groups of this process ─┐
@@ -8,8 +8,8 @@
 //!  results of those partitions, from a bounded distance back ──► what is not there yet ──► Redis, in pipelines
 //! ```
 //!
-//! One [`Session`] is one connection. Any error ends it, and the next one begins at Redis's stored positions. So no
-//! state has to be kept, and a slow, dead or emptied Redis costs the engine nothing.
+//! One [`Session`] is one connection. Any error ends it, and the next session begins at the positions stored in Redis.
+//! So no state has to be kept, and a slow, dead or emptied Redis costs the engine nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ use crate::status::{Connection, HotStatus};
 use crate::url::RedisUrl;
 use crate::{DRAIN_MAX, HotConfig, NowNs};
 
-/// Longest wait for records; limits the delay of a stop.
+/// Longest wait for records, which limits the delay of a stop.
 const POLL_WAIT: Duration = Duration::from_millis(100);
-/// First wait between two attempts to connect; each further one is twice as long.
+/// First wait between two attempts to connect; each further wait is twice as long.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts to connect.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-/// Longest wait of a stop for a last record, if the log's end lies after it.
+/// Longest time that a stop waits for a last record, if the log's end is after the last one read.
 const LAST_WAIT: Duration = Duration::from_millis(250);
 
-/// The thread's state: its dependencies, and the journal's content so far.
+/// The thread's state: its dependencies, and the contents of the journal so far.
 pub(super) struct Writer {
     tools: Tools,
     url: RedisUrl,
     /// Next offset and placements so far, by partition of the journal.
     journals: Vec<(i64, Placements)>,
-    /// Disconnected when the thread must write everything committed and end.
+    /// Disconnected when the thread must write everything committed and then end.
     stop: Receiver<()>,
-    /// Deadline for that; set when the stop is seen.
+    /// Deadline of the thread's end; `None` until the stop is noticed.
     stop_by: Option<Instant>,
 }
 
@@ -83,7 +83,7 @@ impl Writer {
                 backoff = BACKOFF_MIN;
             }
             self.note(&error);
-            // After the stop, an emptied Redis gets a second attempt, one that is down does not.
+            // After the stop, an emptied Redis gets a second attempt; one that is down does not.
             let was_emptied = matches!(error, HotError::Emptied { .. });
             if self.stop_by.is_some_and(|stop_by| !was_emptied || stop_by <= Instant::now()) {
                 return;
@@ -163,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Reads available records; returns false if none came in time.
+    /// Reads available records. Returns false if none came in time.
     fn read(&mut self, session: &mut Session, timeout: Duration) -> Result<bool, HotError> {
         match session.follower.poll(timeout)? {
             Read::Followed(Followed::Signals, partition, records) => {
@@ -196,7 +196,7 @@ impl Writer {
         }
     }
 
-    /// Returns the placements of this process: from one journal, or more if the name has moved between journals.
+    /// Returns the placements of this process. Several journals have some if the process's name moved between journals.
     fn own(&self) -> impl Iterator<Item = &Placements> {
         let node = self.tools.config.node.as_str();
         self.journals.iter().map(|(_, placements)| placements).filter(move |own| own.node() == Some(node))
@@ -206,7 +206,7 @@ impl Writer {
         self.own().any(Placements::has_changed)
     }
 
-    /// Sets this process's partitions as those to write.
+    /// Makes the session write this process's partitions.
     fn adopt(&self, session: &mut Session) -> Result<(), HotError> {
         let owned: BTreeMap<PartitionId, Assigned> =
             self.own().flat_map(|placements| placements.assigned().clone()).collect();
@@ -220,7 +220,7 @@ impl Writer {
         session.flush(&self.tools, changed)
     }
 
-    /// Writes a heartbeat; `state` replaces the state of all lanes if given.
+    /// Writes a heartbeat. `state`, if given, replaces the state of all lanes.
     fn beat(&self, session: &mut Session, state: Option<LaneState>) -> Result<(), HotError> {
         let written_ns = (self.tools.now_ns)();
         let mut lanes: Vec<_> = self.own().flat_map(|placements| placements.lanes(written_ns)).collect();
@@ -232,7 +232,7 @@ impl Writer {
     fn is_at_end(&mut self, session: &mut Session) -> Result<bool, HotError> {
         for (partition, (next, _)) in self.journals.iter().enumerate() {
             if *next < session.follower.journal_end(partition)? {
-                // A log's end may lie after its last record.
+                // The end of a log may be after its last record.
                 return Ok(!self.read(session, LAST_WAIT)?);
             }
         }

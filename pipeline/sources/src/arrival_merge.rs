@@ -1,7 +1,7 @@
 //! Merges several files into one stream, in the order of their ticks' arrival.
 //!
-//! Lateness depends on the order in a partition's log, so files recorded at the same time must be interleaved again.
-//! The merge holds one tick per file.
+//! Lateness depends on the order of ticks in a partition's log, so files recorded at the same time must be interleaved
+//! again. The merge holds one tick per file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -12,15 +12,15 @@ use super::input::FileProgress;
 use super::price_scales::PriceScales;
 use super::{FieldProblem, PassedOver, SourceError, SourceProgress, TickSource};
 
-/// One file of a format: its ticks and the other information that the merge needs.
+/// One file of a format: its ticks, and further information that the merge needs.
 pub trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
-    /// The name of a tick's place in the file.
+    /// The word for a tick's place in the file.
     const PLACE: &'static str = "line";
 
-    /// Leaves out the input's last tick, which no record can hold.
+    /// Counts the input's last tick as left out, because no record can hold it.
     fn leave_out(&mut self, problem: FieldProblem) -> Result<(), SourceError>;
 
-    /// Returns the bytes read.
+    /// Returns the progress in bytes.
     fn progress(&self) -> &FileProgress;
 
     /// Returns the place of the input's last tick, from 1.
@@ -30,20 +30,20 @@ pub trait TickInput: Iterator<Item = Result<Tick, SourceError>> {
     fn passed_over(&self) -> PassedOver;
 }
 
-/// Merges inputs by arrival: receive time if known, else event time. Ties go to the earlier input, and the order within
-/// one input never changes. It ends after an error.
+/// Merges inputs by arrival: receive time if known, otherwise event time. Equal times are in the order of the inputs,
+/// and the order within an input never changes. The merge ends after an error.
 pub struct ArrivalMerge<I> {
     inputs: Vec<I>,
-    /// The next tick of each input; `None` if not read yet or at the end.
+    /// The next tick of each input; `None` if it was not read yet, or the input is at its end.
     heads: Vec<Option<Tick>>,
-    /// (arrival of the head, input) for every input with a head.
+    /// Arrival time of each input's next tick, with the input's index.
     order: BinaryHeap<Reverse<(i64, usize)>>,
-    /// Inputs whose next head must be read before the next tick is chosen: all at first, later the input of the last
-    /// tick. This late reading reports an error only after every tick before it.
+    /// Inputs whose next tick must be read before the merge chooses one: all at the beginning, later the input of the
+    /// last tick. Because of this late reading, an error is reported only after all ticks before it.
     to_read: Vec<usize>,
-    /// Number of ticks still to be left out, by input.
+    /// Number of ticks still to leave out, by input.
     left: Vec<u64>,
-    /// The time by which inputs are merged.
+    /// Returns the time by which ticks are merged.
     time_ns: fn(&Tick) -> i64,
     scales: PriceScales,
     failed: bool,
@@ -68,7 +68,7 @@ impl<I: TickInput> ArrivalMerge<I> {
         }
     }
 
-    /// Merges by event time, whenever ticks were received.
+    /// Merges by event time, whatever the receive times.
     pub(super) fn by_event_time(inputs: Vec<I>) -> ArrivalMerge<I> {
         ArrivalMerge { time_ns: |tick| tick.event_time_ns, ..ArrivalMerge::new(inputs) }
     }
@@ -123,8 +123,8 @@ impl<I: TickInput> TickSource for ArrivalMerge<I> {
         I::PLACE
     }
 
-    /// The left-out ticks are still read in their turn: how an input reads its lines may depend on earlier ticks of
-    /// other inputs.
+    /// Left-out ticks are still read when their turn comes, because earlier ticks of other inputs may affect how an
+    /// input reads its lines.
     fn leave(&mut self, input: usize, ticks: u64) {
         self.left[input] = ticks;
     }

@@ -1,7 +1,7 @@
 //! Groups ticks into records: each record holds ticks of one partition, in order of arrival.
 //!
-//! The batcher knows partitions and order, not bytes. The caller encodes a [`TickRecord`] of one tick as a tick and a
-//! longer one as a batch.
+//! The batcher knows partitions and order, but not bytes. The caller encodes a [`TickRecord`] with one tick as a tick,
+//! and a longer one as a batch.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
@@ -13,12 +13,12 @@ use super::partition_of;
 /// Limits of grouping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherConfig {
-    /// Partitions of the topic; positive.
+    /// Number of partitions of the topic; positive.
     pub partitions: i32,
-    /// Largest number of ticks in a record; 1 makes every tick a record.
+    /// Greatest number of ticks in a record; with 1, every tick is a record.
     pub record_ticks_max: NonZeroUsize,
-    /// A tick waits for at most this many ticks pushed after it, of any partition. Age is counted in ticks, not time,
-    /// so that the records depend on the ticks alone. A caller that paces ticks calls [`Batcher::flush`] when it
+    /// Greatest number of ticks, of any partition, that may be pushed while a tick waits. Age is counted in ticks, not
+    /// time, so that the records depend on the ticks alone. A caller that paces ticks calls [`Batcher::flush`] when it
     /// pauses.
     pub age_ticks_max: u64,
 }
@@ -28,7 +28,7 @@ pub struct BatcherConfig {
 pub struct TickRecord {
     /// Partition of the topic.
     pub partition: i32,
-    /// At least one tick, in the order they were pushed.
+    /// At least one tick, in the order in which they were pushed.
     pub ticks: Vec<Tick>,
 }
 
@@ -37,20 +37,20 @@ pub struct Batcher {
     config: BatcherConfig,
     /// Ticks waiting, by partition.
     waiting: Vec<Vec<Tick>>,
-    /// Value of `pushed` when each partition's first waiting tick came; unused if none waits.
+    /// Value of `pushed` when each partition's first waiting tick was pushed; unused if no tick waits.
     started: Vec<u64>,
-    /// Partitions by the time they started to wait: (pushed, partition). An entry is stale once its partition was
-    /// released; stale ones are skipped.
+    /// Partitions in the order in which they began to wait, as (pushed, partition). An entry is stale once its
+    /// partition was released; stale entries are skipped.
     by_age: VecDeque<(u64, i32)>,
-    /// Ticks pushed so far.
+    /// Number of ticks pushed so far.
     pushed: u64,
 }
 
 impl Batcher {
-    /// An empty batcher.
+    /// Creates an empty batcher.
     ///
     /// # Panics
-    /// If `partitions` is not positive: configuration is checked before.
+    /// If `partitions` is not positive; the configuration was checked before.
     pub fn new(config: BatcherConfig) -> Batcher {
         let partitions = usize::try_from(config.partitions).ok().filter(|&count| count > 0);
         let partitions =
@@ -64,7 +64,7 @@ impl Batcher {
         }
     }
 
-    /// Takes one tick and appends the due records to `released`: at most two.
+    /// Adds one tick, and appends the due records to `released`: at most two.
     pub fn push(&mut self, tick: Tick, released: &mut Vec<TickRecord>) {
         let partition = partition_of(&tick.symbol, self.config.partitions);
         let slot = partition as usize;

@@ -1,39 +1,40 @@
 //! Converts decimal text to scaled integers exactly, without floats.
 //!
-//! Almost all prices and sizes fit 64-bit integers in units of 1e-9. The others get another scale. A price's scale
-//! leaves room for prices a million times as large and for further digits, because a symbol keeps its first scale. A
-//! size's scale is the finest at which it fits 64 bits.
+//! Almost all prices and sizes fit 64-bit integers in units of 1e-9. Others get another scale. The scale of a price
+//! leaves room for prices a million times as large and for further digits, because a symbol keeps its first scale. The
+//! scale of a size is the finest at which the size fits 64 bits.
 
 use warptape_events::tick::Scales;
 
 const DECIMALS: usize = 9;
 
-/// The reason why a text is no price or size. Each message is the expected form.
+/// Reasons why a text is not a price or size. Each message names the expected form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// No digit at all.
+    /// The text has no digit.
     #[error("a decimal number such as 61837.63")]
     Empty,
-    /// Other characters than digits and one point: signs, NaN, inf, spaces; exponents outside CSV files.
+    /// The text has characters other than digits and one point: signs, NaN, inf, spaces, and exponents outside CSV
+    /// files.
     #[error(
         "digits with at most one decimal point, such as 61837.63, not NaN or inf. In a mapping, `signed=yes` \
          allows minus signs, and `decimal` or `thousands` other marks"
     )]
     NotDecimal,
-    /// A number above 0 that rounds to 0.
+    /// The number is above 0 but rounds to 0.
     #[error("a number that stays above 0 after rounding: keep more decimals")]
     RoundsToZero,
-    /// More digits, in total or after the point, than a 64-bit integer holds.
+    /// The number has more digits, in total or after the point, than a 64-bit integer can hold.
     #[error(
         "a number whose digits fit into 64 bits, up to 9223372036854775806 without the point: prices with at most 18 decimals, sizes with at most 9"
     )]
     DoesNotFit,
 }
 
-/// Prices or sizes of one tick as integers, with their number of decimals.
+/// Prices or sizes of one tick as integers, and their common number of decimals.
 pub type Scaled<const N: usize> = ([i64; N], u8);
 
-/// Parses prices to one common scale: `12.5` and `13`, and with `signed` also `-12.5`.
+/// Parses prices to one common scale: `12.5` and `13`; with `signed` also `-12.5`.
 ///
 /// # Errors
 /// The index of the invalid price, and its expected form.
@@ -43,7 +44,7 @@ pub fn parse_prices<const N: usize>(
 ) -> Result<Scaled<N>, (usize, DecimalError)> {
     parse_all(texts, true, signed, |digits| {
         let with_room = |scale: &u8| digits.fit(*scale, i64::MAX / PRICE_ROOM);
-        // Keeps all written digits if they fit: trailing zeros may be other digits in the next price.
+        // Keeps all written digits if they fit, because trailing zeros may be other digits in the next price.
         let written = texts.iter().map(|text| digits_behind_point(text)).max().unwrap_or(0);
         let written = u8::try_from(written).ok().filter(|digits| *digits <= Scales::MAX).unwrap_or(0);
         let finest = (written..=Scales::MAX).rev().find(with_room);
@@ -107,11 +108,11 @@ fn digits_behind_point(text: &[u8]) -> usize {
     text.iter().position(|byte| *byte == b'.').map_or(0, |point| text.len() - point - 1)
 }
 
-/// Numbers as all their digits and the count of digits after the point; `None` if there are too many.
+/// Numbers, each as all its digits and the count of digits after the point; `None` if there are too many.
 struct Digits<const N: usize>([Option<(i128, u32)>; N]);
 
 impl<const N: usize> Digits<N> {
-    /// Reads texts that are valid decimal numbers.
+    /// Converts texts that are valid decimal numbers.
     fn of(texts: [&[u8]; N]) -> Self {
         Self(texts.map(|text| {
             let text = std::str::from_utf8(text).ok()?;
@@ -143,8 +144,8 @@ fn at_scale((value, digits): (i128, u32), scale: u8) -> Option<i128> {
     value.checked_mul(10_i128.pow(u32::from(scale).checked_sub(digits)?))
 }
 
-/// Parses `123.45` into `123_450_000_000`. Digits and at most one point, at least one digit; zeros beyond the ninth
-/// decimal are allowed.
+/// Parses `123.45` into `123_450_000_000`. The text consists of digits, at least one, and at most one point. Zeros
+/// beyond the ninth decimal are allowed.
 ///
 /// # Errors
 /// Names the expected form: see [`DecimalError`].
@@ -206,7 +207,7 @@ mod tests {
         check("5.", Ok(5_000_000_000));
         check("1.0000000000000", Ok(1_000_000_000));
         check("9223372036.854775806", Ok(i64::MAX - 1));
-        // No float holds this value exactly: a parser that used one would be off by some units.
+        // No float holds this value exactly, so a parser that used floats would be slightly off.
         check("4503599.627370497", Ok(4_503_599_627_370_497));
         check("9007199254.740993001", Ok(9_007_199_254_740_993_001));
     }
@@ -257,9 +258,9 @@ mod tests {
     fn numbers_of_other_scales() {
         let prices = |texts: [&str; 2]| parse_prices(texts.map(str::as_bytes), true);
         assert_eq!(prices(["12.5", "-13"]), Ok(([12_500_000_000, -13_000_000_000], 9)));
-        // A million times as much would still fit 64 bits.
+        // A price a million times as large would still fit 64 bits.
         assert_eq!(prices(["0.0000000123", "0.00000001234"]), Ok(([12_300_000_000, 12_340_000_000], 18)));
-        // Trailing zeros count: the next price may have other digits there.
+        // Trailing zeros count, because the next price may have other digits there.
         assert_eq!(prices(["0.0000001230", "0"]), Ok(([123_000_000_000, 0], 18)));
         assert_eq!(prices(["61837.6300000000", "1"]), Ok(([618_376_300_000_000, 10_000_000_000], 10)));
         assert_eq!(prices(["99999999999999999999abc", "1"]), Err((0, DecimalError::NotDecimal)));

@@ -1,13 +1,13 @@
-//! Errors while ticks are produced.
+//! Errors that occur while a source produces ticks.
 
 use super::DecimalError;
 use std::io;
 use std::path::PathBuf;
 
-/// Longest excerpt of found text in a message, in bytes.
+/// Longest excerpt of a found text in a message, in bytes.
 const FOUND_BYTES_MAX: usize = 80;
 
-/// The reason why a source stopped. Messages name the place and the remedy.
+/// Reasons why a source stopped. Messages name the place and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// No file was given.
@@ -26,7 +26,7 @@ pub enum SourceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Number of lines read before.
+        /// Number of lines read before the error.
         line: u64,
         /// The message of the system or the decompressor.
         source: io::Error,
@@ -36,9 +36,9 @@ pub enum SourceError {
     LineTooLong {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Largest length.
+        /// Greatest allowed length, in bytes.
         limit_bytes: usize,
     },
     /// The line does not parse.
@@ -46,12 +46,12 @@ pub enum SourceError {
     BadLine {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Number of the line, from 1.
         line: u64,
         /// The fault.
         problem: FieldProblem,
     },
-    /// The CSV file has no mapping, and its name is not that of a known dump.
+    /// The CSV file has no mapping, and is not named like a known dump.
     #[error(
         "{}: the file is not named like a Binance dump (BTCUSDT-trades-2024-08-08.csv, -aggTrades-, \
          -bookTicker-); give the meaning of its columns with --map, such as --map \
@@ -65,7 +65,7 @@ pub enum SourceError {
     /// The `--map` cannot be used; the error lists all mistakes.
     #[error("--map: {}", problems.join("; "))]
     BadMapping {
-        /// Each mistake with what is allowed.
+        /// The mistakes, each with the allowed values.
         problems: Vec<String>,
     },
     /// The file's header lacks a mapped column.
@@ -86,7 +86,7 @@ pub enum SourceError {
         /// The system's message.
         source: io::Error,
     },
-    /// The rows are not in the order of their times; none was published.
+    /// The rows are not in the order of their times; no row was published.
     #[error(
         "{}: {found}. `run` treats such ticks as late or rejects them, so nothing is published. Use --sort \
          to feed the rows in the order of their times, or --keep-order for file order",
@@ -117,7 +117,7 @@ pub enum SourceError {
         /// Largest gap allowed, in words.
         limit: String,
     },
-    /// Numbers exceed the range of a tick; none was published.
+    /// Numbers exceed the range of a tick; no row was published.
     #[error(
         "{}: {count} lines have numbers that a tick cannot hold, the first in line {line}: {problem}. \
          Nothing is published. Use --round 9 to round prices and sizes with too many decimals, or --skip-bad \
@@ -148,7 +148,7 @@ pub enum SourceError {
     Dbn {
         /// The file.
         path: PathBuf,
-        /// Number of records decoded before.
+        /// Number of records decoded before the error.
         record: u64,
         /// The decoder's message.
         source: ::dbn::Error,
@@ -158,7 +158,7 @@ pub enum SourceError {
     DbnCutShort {
         /// The file.
         path: PathBuf,
-        /// Number of whole records before.
+        /// Number of whole records before the cut.
         record: u64,
     },
     /// The DBN record cannot be converted to a tick.
@@ -166,7 +166,7 @@ pub enum SourceError {
     BadRecord {
         /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Number of the record, from 1.
         record: u64,
         /// The fault.
         problem: FieldProblem,
@@ -184,7 +184,7 @@ pub enum SourceError {
         record: u64,
         /// The instrument.
         instrument_id: u32,
-        /// Event time of the record; mappings change by date.
+        /// Event time of the record, because mappings change by date.
         event_time_ns: u64,
     },
     /// A setting of the synthetic market is out of range.
@@ -192,9 +192,9 @@ pub enum SourceError {
     SynthConfig {
         /// The setting.
         key: &'static str,
-        /// Its value.
+        /// Value of the setting.
         found: String,
-        /// Its range.
+        /// Allowed range of the setting.
         allowed: String,
     },
 }
@@ -203,18 +203,18 @@ pub enum SourceError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("column `{column}`: found `{found}`, expected {expected}")]
 pub struct FieldProblem {
-    /// The field's name in the file.
+    /// Name of the field in the file.
     pub column: String,
     /// The value found, shortened and with control characters escaped.
     pub found: String,
     /// The value expected.
     pub expected: String,
-    /// True if it is a valid number that exceeds the range of a tick.
+    /// True if the value is a valid number that exceeds the range of a tick.
     pub does_not_fit: bool,
 }
 
 impl FieldProblem {
-    /// Makes a problem with the raw bytes found.
+    /// Creates a problem with the raw bytes found.
     pub(super) fn new(
         column: impl Into<String>,
         found: impl AsRef<[u8]>,
@@ -229,7 +229,7 @@ impl FieldProblem {
         FieldProblem { column: column.into(), found: text, expected: expected.into(), does_not_fit: false }
     }
 
-    /// Makes a problem with a number.
+    /// Creates a problem with a number.
     pub(super) fn of_number(
         column: impl Into<String>,
         found: impl AsRef<[u8]>,

@@ -13,20 +13,20 @@ use super::utf16::{Utf16, Utf16Reader};
 use super::zip_entry::{ZIP_MAGIC, ZipEntry};
 use super::{ProgressUnit, SourceError, SourceProgress};
 
-/// Bytes asked of the system at once.
+/// Number of bytes requested from the system at once.
 const READ_BYTES: usize = 128 * 1024;
-/// Longest line: a full-depth book snapshot of a few thousand levels is some 200 kB.
+/// Longest line in bytes: a full-depth book snapshot of a few thousand levels has some 200 kB.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A file that counts what was read of it. The count is shared because decoders own their reader.
+/// A file that counts the bytes read from it. The count is shared, because decoders own their reader.
 pub(super) struct CountedFile {
     file: File,
     read_bytes: Arc<AtomicU64>,
 }
 
-/// How much of a [`CountedFile`] was read; the file itself writes it.
+/// Number of bytes read from a [`CountedFile`], which updates it.
 pub struct FileProgress {
     read_bytes: Arc<AtomicU64>,
     total_bytes: u64,
@@ -55,7 +55,7 @@ impl CountedFile {
 }
 
 impl CountedFile {
-    /// Reads on from another place.
+    /// Continues reading at another offset.
     fn go_to(&mut self, place: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(place))?;
         self.read_bytes.store(place, Ordering::Relaxed);
@@ -72,10 +72,10 @@ impl Read for CountedFile {
 }
 
 impl FileProgress {
-    /// The sum over files.
+    /// Returns the sum over files.
     pub(super) fn sum<'a>(files: impl Iterator<Item = &'a FileProgress>) -> SourceProgress {
         let (done, total) = files.fold((0, 0), |(done, total), file| {
-            // A file may grow while it is read.
+            // A file may grow during the reading.
             let read = file.read_bytes.load(Ordering::Relaxed).min(file.total_bytes);
             (done + read, total + file.total_bytes)
         });
@@ -83,8 +83,8 @@ impl FileProgress {
     }
 }
 
-/// The unpacked contents of a file, as sources read it; its first bytes tell the format, whatever its name.
-/// `None` for a file that is not packed.
+/// Returns the unpacked contents of a file, as sources read it. Its first bytes determine the format, whatever its
+/// name. `None` for a file that is not packed.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -104,7 +104,7 @@ pub fn unpacked(path: &Path) -> io::Result<Option<Box<dyn Read>>> {
     })
 }
 
-/// The text of a file, unpacked; its first bytes tell the format, whatever its name.
+/// Returns the unpacked text of a file. Its first bytes determine the format, whatever its name.
 fn unpacked_text(path: &Path, mut file: BufReader<CountedFile>) -> io::Result<Box<dyn BufRead + Send>> {
     let beginning = file.fill_buf()?;
     let buffered =
@@ -126,7 +126,7 @@ fn unpacked_text(path: &Path, mut file: BufReader<CountedFile>) -> io::Result<Bo
     })
 }
 
-/// Text in UTF-8, which its first bytes tell from UTF-16 when they are read.
+/// Text in UTF-8; the first bytes distinguish it from UTF-16 once they are read.
 enum Text {
     Unread(Option<Box<dyn BufRead + Send>>),
     Utf8(Box<dyn BufRead + Send>),
@@ -188,7 +188,7 @@ impl Lines {
         Ok(Lines { path: path.to_owned(), reader, progress, line: Vec::new(), number: 0 })
     }
 
-    /// Reads the next line, which [`Lines::line`] then gives; `false` at the end.
+    /// Reads the next line, which [`Lines::line`] then returns. Returns `false` at the end.
     pub(super) fn advance(&mut self) -> Result<bool, SourceError> {
         self.line.clear();
         let mut limited = (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1);
@@ -208,17 +208,17 @@ impl Lines {
         Ok(true)
     }
 
-    /// The line just read, without its end (`\n` or `\r\n`).
+    /// Returns the line just read, without its end (`\n` or `\r\n`).
     pub(super) fn line(&self) -> &[u8] {
         without_end(self.raw())
     }
 
-    /// The line just read, byte for byte.
+    /// Returns the line just read, byte for byte.
     pub(super) fn raw(&self) -> &[u8] {
         &self.line
     }
 
-    /// Number of the line just read, from 1.
+    /// Returns the number of the line just read, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -232,7 +232,7 @@ impl Lines {
     }
 }
 
-/// A line without its end.
+/// Returns a line without its end.
 pub(super) fn without_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

@@ -1,9 +1,9 @@
 //! Sources of ticks for `warptape feed` and `warptape demo`.
 //!
-//! A source is a pull iterator: it reads or computes one tick per call. Its memory depends on its number of open files
-//! and never on their length. It owns parsing (recordings, CSV, DBN) and the synthetic market. It does not know the
-//! event log, Avro, sockets, or the clock. A [`Batcher`] groups its ticks into records of one partition each.
-//! [`live`] is the pure part of live feeds.
+//! A source is a pull iterator: it reads or computes one tick per call. Its memory depends on the number of open files,
+//! never on their length. Sources parse recordings, CSV and DBN, or make a synthetic market. They do not know the event
+//! log, Avro, sockets, or the clock. A [`Batcher`] groups their ticks into records of one partition each. [`live`] is
+//! the pure part of live feeds.
 //!
 //! ```text
 //!  binance_capture ─┐
@@ -55,7 +55,7 @@ use self::csv::CsvSource;
 use self::input::Lines;
 use self::price_scales::PriceScales;
 
-/// A producer of ticks. It ends after an error.
+/// A source of ticks. It ends after an error.
 pub trait TickSource: Iterator<Item = Result<Tick, SourceError>> {
     /// Returns the source's progress.
     fn progress(&self) -> SourceProgress;
@@ -66,24 +66,24 @@ pub trait TickSource: Iterator<Item = Result<Tick, SourceError>> {
     /// Returns the place of the last tick in its input, from 1.
     fn last_line(&self) -> u64;
 
-    /// Returns the word for such a place.
+    /// Returns the word for the place of a tick in its input.
     fn place_word(&self) -> &'static str {
         "line"
     }
 
-    /// Leaves out the first `ticks` ticks of an input. To be called before the first tick is taken.
+    /// Leaves out the first `ticks` ticks of an input. Must be called before the first tick is taken.
     fn leave(&mut self, input: usize, ticks: u64);
 
     /// Returns the scales of symbols' prices; `None` if all have nine decimals.
     fn scales(&mut self) -> Option<&mut PriceScales>;
 
-    /// Returns the counts of input read so far without making a tick.
+    /// Returns the counts of input that was read without yielding a tick.
     fn passed_over(&self) -> PassedOver;
 }
 
 /// A source of ticks for `feed`.
 pub enum Source {
-    /// CSV files, which offer `feed` more than other sources.
+    /// CSV files, for which `feed` has more options than for other sources.
     Csv(Box<CsvSource>),
     /// Any other source.
     Other(Box<dyn TickSource>),
@@ -129,26 +129,26 @@ impl Source {
         self.ticks().place_word()
     }
 
-    /// Leaves out the first `ticks` ticks of an input. To be called before the first tick is taken.
+    /// Leaves out the first `ticks` ticks of an input. Must be called before the first tick is taken.
     pub fn leave(&mut self, input: usize, ticks: u64) {
         self.ticks_mut().leave(input, ticks);
     }
 
-    /// Sets the scale of a symbol's prices in the log: later prices must be exact with as many decimals. To be called
-    /// before the first tick is taken.
+    /// Sets the scale that a symbol's prices have in the log: later prices must be exact with that many decimals. Must
+    /// be called before the first tick is taken.
     pub fn know_scale(&mut self, symbol: &str, scale: u8) {
         if let Some(scales) = self.ticks_mut().scales() {
             scales.know(symbol, scale);
         }
     }
 
-    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
-    /// decimals.
+    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first tick, with a scale other than
+    /// nine decimals.
     pub fn take_begun_scale(&mut self) -> Option<(String, u8)> {
         self.ticks_mut().scales()?.take_begun()
     }
 
-    /// Returns the counts of input read so far without making a tick.
+    /// Returns the counts of input that was read without yielding a tick.
     pub fn passed_over(&self) -> PassedOver {
         self.ticks().passed_over()
     }
@@ -169,20 +169,20 @@ pub struct SourceProgress {
     pub done: u64,
     /// Total amount; `None` if unknown.
     pub total: Option<u64>,
-    /// Unit of both.
+    /// Unit of both amounts.
     pub unit: ProgressUnit,
 }
 
 /// The unit of [`SourceProgress`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressUnit {
-    /// Bytes of the files as stored (compressed ones: compressed bytes).
+    /// Bytes of the files as stored, so for compressed files compressed bytes.
     Bytes,
     /// Ticks.
     Ticks,
 }
 
-/// Counts of input that became no tick, so that nothing is dropped silently.
+/// Counts of input that yielded no tick, so that nothing is dropped silently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassedOver {
     /// Number of well-formed inputs other than ticks, such as depth updates, by kind.
@@ -191,20 +191,20 @@ pub struct PassedOver {
     pub bad: u64,
 }
 
-/// Largest number of counted kinds, because input may invent some, and longest name of a kind in bytes.
+/// Greatest number of counted kinds, because input may invent kinds, and longest name of a kind in bytes.
 const KINDS_MAX: usize = 32;
 const KIND_BYTES_MAX: usize = 64;
 /// Kind of ticks with numbers beyond the range of a tick.
 const DOES_NOT_FIT: &str = "tick with a price or size beyond 64 bits";
-/// Kind of trades without price or size, from any source: a venue's markers.
+/// Kind of trades without price or size, which venues use as markers.
 pub const ZERO_TRADE: &str = "trade of price or size 0";
-/// Largest number of lines with such numbers that are named per file.
+/// Greatest number of lines with such numbers that are named per file.
 const NAMED_MAX: u64 = 10;
-/// Kind that counts all further kinds.
+/// Kind under which all further kinds are counted.
 const FURTHER_KINDS: &str = "something else";
 
 impl PassedOver {
-    /// Returns the number of ticks left out because a number exceeds the range of a tick.
+    /// Returns the number of ticks that were left out because a number exceeds the range of a tick.
     pub fn unfit(&self) -> u64 {
         self.ignored.get(DOES_NOT_FIT).copied().unwrap_or(0)
     }
@@ -225,7 +225,7 @@ impl PassedOver {
     }
 }
 
-/// Logs the first lines with a number beyond the range of a tick; further ones are only counted.
+/// Logs the first lines with a number beyond the range of a tick. Further lines are only counted.
 fn warn_of(lines: &Lines, problem: &FieldProblem, before: u64) {
     warn_at(lines.path(), lines.number(), problem, before);
 }

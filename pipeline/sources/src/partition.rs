@@ -1,24 +1,24 @@
-//! A symbol's partition, chosen as by any Kafka client.
+//! Chooses a symbol's partition as every Kafka client does.
 
 /// Seed of Kafka's murmur2.
 const SEED: u32 = 0x9747_b28c;
 const MULTIPLIER: u32 = 0x5bd1_e995;
 const ROTATION: u32 = 24;
 
-/// Returns the partition that Kafka's default partitioner gives a record with the symbol as key. It is murmur2 of the
-/// key's bytes, made positive, modulo the number of partitions. A producer in any language with that key chooses the
-/// same one.
+/// Returns the partition that Kafka's default partitioner chooses for a record with the symbol as key. It is murmur2 of
+/// the key's bytes, made positive, modulo the number of partitions. A producer in any language chooses the same one for
+/// that key.
 ///
 /// # Panics
-/// If `partitions` is not positive: a topic has at least one, and configuration is checked before.
+/// If `partitions` is not positive; a topic has at least one, and the configuration was checked before.
 pub fn partition_of(symbol: &str, partitions: i32) -> i32 {
     assert!(partitions > 0, "a topic has at least one partition, not {partitions}");
     (murmur2(symbol.as_bytes()) & i32::MAX) % partitions
 }
 
-/// 32-bit MurmurHash2 as in `org.apache.kafka.common.utils.Utils.murmur2`.
+/// Returns the 32-bit MurmurHash2, as in `org.apache.kafka.common.utils.Utils.murmur2`.
 fn murmur2(bytes: &[u8]) -> i32 {
-    // Java hashes arrays of less than 2^31 bytes; the length enters modulo 2^32 in both.
+    // Java hashes arrays of less than 2^31 bytes; in both implementations the length enters modulo 2^32.
     let mut hash = SEED ^ (bytes.len() as u32);
     let mut words = bytes.chunks_exact(4);
     for word in &mut words {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn negative_hashes_are_made_positive_by_their_sign_bit() {
-        // As Kafka does: (-973932308 & 0x7fffffff) % 8, not the absolute value.
+        // Kafka computes (-973932308 & 0x7fffffff) % 8, not the absolute value.
         assert_eq!(partition_of("21", 8), (-973_932_308_i32 & i32::MAX) % 8);
         assert_eq!(partition_of("21", 1), 0);
         for index in 0..1_000 {

@@ -1,7 +1,7 @@
-//! The scale of each symbol's prices. The first price sets it: later prices must be exact with as many decimals.
+//! The scale of each symbol's prices. The first price sets it: later prices must be exact with that many decimals.
 //!
-//! Bars compare prices as integers, so `run` rejects a price that its symbol's scale cannot hold. `feed` checks prices
-//! by the same rule.
+//! Bars compare prices as integers, so `run` rejects a price that its symbol's scale cannot represent. `feed` checks
+//! prices by the same rule.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,9 +14,9 @@ use super::FieldProblem;
 #[derive(Debug, Default)]
 pub struct PriceScales {
     of_symbol: HashMap<String, u8, Xxh3DefaultBuilder>,
-    /// Symbols with prices of another scale than nine decimals.
+    /// Symbols whose prices have another scale than nine decimals.
     others: BTreeSet<String>,
-    /// Symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
+    /// Symbol and scale of the last tick; `None` unless it was the symbol's first tick, with a scale other than nine
     /// decimals.
     begun: Option<(String, u8)>,
 }
@@ -27,18 +27,18 @@ impl PriceScales {
         self.of_symbol.insert(symbol.to_owned(), scale);
     }
 
-    /// Returns the symbols with prices of another scale than nine decimals.
+    /// Returns the symbols whose prices have another scale than nine decimals.
     pub(super) fn others(&self) -> &BTreeSet<String> {
         &self.others
     }
 
-    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
-    /// decimals.
+    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first tick, with a scale other than
+    /// nine decimals.
     pub(super) fn take_begun(&mut self) -> Option<(String, u8)> {
         self.begun.take()
     }
 
-    /// Notes the scale of a symbol's first tick, and checks every other tick against it.
+    /// Records the scale of a symbol's first tick, and checks every other tick against it.
     pub(super) fn check(&mut self, tick: &Tick) -> Result<(), FieldProblem> {
         let scale = tick.scales.price;
         if scale != Scales::E9.price && !self.others.contains(&tick.symbol) {
@@ -99,7 +99,7 @@ mod tests {
             scales.check(&Tick { symbol: symbol.to_owned(), price_e9, scales: scales_of_tick, ..tick() })
         };
         assert!(check("V:A", 61_686_200_000_000, 9).is_ok());
-        // As many decimals, or zeros as further ones.
+        // Prices fit with as many decimals, or with zeros as further decimals.
         assert!(check("V:A", 61_686_300_000_000, 12).is_ok());
         let problem = check("V:A", 61_686_299_999_999_996, 12).expect_err("61686.299999999996");
         assert!(problem.to_string().contains("found `61686.299999999996`"), "{problem}");

@@ -2,7 +2,7 @@
 
 use warptape_events::SYMBOL_BYTES_MAX;
 
-/// Returns `VENUE:TICKER`; the error tells the ticker's expected form.
+/// Returns `VENUE:TICKER`. An error names the ticker's expected form.
 pub(super) fn join_symbol(venue: &str, ticker: &str) -> Result<String, String> {
     let symbol = [venue, ":", ticker].concat();
     if ticker.is_empty() {
@@ -12,7 +12,7 @@ pub(super) fn join_symbol(venue: &str, ticker: &str) -> Result<String, String> {
     Ok(symbol)
 }
 
-/// Checks that records accept a complete symbol; the error tells its expected form.
+/// Checks that records accept a complete symbol. An error names the symbol's expected form.
 pub(super) fn check_symbol(symbol: &str) -> Result<(), String> {
     if symbol.len() > SYMBOL_BYTES_MAX {
         return Err(format!("a symbol of at most {SYMBOL_BYTES_MAX} bytes with its venue"));

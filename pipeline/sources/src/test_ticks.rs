@@ -1,10 +1,10 @@
-//! Shared helpers of the sources' tests: a tick to start from, and files to read.
+//! Helpers of the sources' tests: a default tick, and files to read.
 
 use std::path::PathBuf;
 
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
 
-/// A trade, to be overridden by struct update.
+/// Returns a trade, whose fields tests override by struct update.
 pub(super) fn tick() -> Tick {
     Tick {
         symbol: "TEST:AAAA".to_owned(),
@@ -23,14 +23,14 @@ pub(super) fn tick() -> Tick {
     }
 }
 
-/// Writes a file into a folder of the test's own and names it.
+/// Writes a file to the test's own folder, and returns its path.
 pub(super) fn write_file(folder: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).expect("the test's own folder can be written to");
     path
 }
 
-/// The bytes as a gzip file.
+/// Returns the bytes as a gzip file.
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

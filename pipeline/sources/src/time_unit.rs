@@ -3,8 +3,9 @@
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Binance times from here on are microseconds: as milliseconds they would lie in the year 5138, as microseconds in
-/// 1973. Its dumps changed from milliseconds to microseconds with 2025, its streams where a client asks for it.
+/// Value from which a Binance time is in microseconds: as milliseconds it would be in the year 5138, as microseconds it
+/// is in 1973. Binance's dumps changed from milliseconds to microseconds in 2025; its streams use microseconds if a
+/// client requests them.
 const BINANCE_MICROSECONDS_FROM: i64 = 100_000_000_000_000;
 
 /// The notation of time in a column.
@@ -18,14 +19,14 @@ pub enum TimeUnit {
     Microseconds,
     /// Nanoseconds since the epoch.
     Nanoseconds,
-    /// `2024-08-08T23:54:15.342Z`, also with an offset, a space for the `T`, or up to 9 decimals.
+    /// `2024-08-08T23:54:15.342Z`; an offset, a space instead of the `T`, and up to 9 decimals are also allowed.
     Rfc3339,
-    /// Milliseconds or microseconds since the epoch, told apart by magnitude, as in Binance dumps.
+    /// Milliseconds or microseconds since the epoch, distinguished by magnitude, as in Binance dumps.
     Binance,
 }
 
 impl TimeUnit {
-    /// Returns the unit by its name in a mapping: `s`, `ms`, `us`, `ns` or `rfc3339`.
+    /// Returns the unit with this name in a mapping: `s`, `ms`, `us`, `ns` or `rfc3339`.
     pub(super) fn by_name(name: &str) -> Option<TimeUnit> {
         match name {
             "s" => Some(TimeUnit::Seconds),
@@ -37,7 +38,7 @@ impl TimeUnit {
         }
     }
 
-    /// The name of the unit in a mapping.
+    /// Returns the name of the unit in a mapping.
     pub(super) fn name(self) -> &'static str {
         match self {
             TimeUnit::Seconds => "s",
@@ -60,7 +61,7 @@ impl TimeUnit {
         }
     }
 
-    /// Parses a time to nanoseconds since the epoch; `None` if the text is no positive time of this unit.
+    /// Parses a time to nanoseconds since the epoch; `None` if the text is not a positive time in this unit.
     pub fn parse_ns(self, text: &[u8]) -> Option<i64> {
         let time_ns = match self {
             TimeUnit::Seconds => super::parse_e9(text).ok()?,
@@ -81,7 +82,7 @@ pub(super) fn binance_time_ns(time: i64) -> Option<i64> {
     time.checked_mul(unit_ns).filter(|&time_ns| time_ns > 0)
 }
 
-/// A non-negative integer: digits only.
+/// Parses a non-negative integer, which has digits only.
 pub(super) fn parse_integer(text: &[u8]) -> Option<i64> {
     if text.is_empty() {
         return None;
@@ -106,7 +107,7 @@ fn parse_rfc3339(text: &[u8]) -> Option<i64> {
         Some(rest) => fraction(rest)?,
         None => (0, rest),
     };
-    // A leap second (60) is taken as the first second of the next minute, as POSIX time does.
+    // A leap second (60) counts as the first second of the next minute, as in POSIX time.
     if !(1..=12).contains(&month) || day < 1 || day > days_in_month(year, month) {
         return None;
     }
@@ -118,7 +119,7 @@ fn parse_rfc3339(text: &[u8]) -> Option<i64> {
     seconds.checked_mul(NANOS_PER_SECOND)?.checked_add(fraction_ns)
 }
 
-/// `Z`, `+02:00` or `-0530`, in seconds east of Greenwich.
+/// Parses `Z`, `+02:00` or `-0530` to seconds east of Greenwich.
 fn offset_seconds(text: &[u8]) -> Option<i64> {
     if matches!(text, b"Z" | b"z") {
         return Some(0);
@@ -133,19 +134,19 @@ fn offset_seconds(text: &[u8]) -> Option<i64> {
     (rest.is_empty() && hours <= 23 && minutes <= 59).then_some(sign * (hours * 3_600 + minutes * 60))
 }
 
-/// Exactly `count` digits and what follows.
+/// Parses exactly `count` digits, and returns the text after them.
 fn digits(text: &[u8], count: usize) -> Option<(i64, &[u8])> {
     let (head, rest) = text.split_at_checked(count)?;
     Some((parse_integer(head)?, rest))
 }
 
-/// One byte out of `allowed` and what follows.
+/// Checks that the first byte is one of `allowed`, and returns the text after it.
 fn literal<'a>(text: &'a [u8], allowed: &[u8]) -> Option<&'a [u8]> {
     let (first, rest) = text.split_first()?;
     allowed.contains(first).then_some(rest)
 }
 
-/// One to nine decimals as nanoseconds and what follows.
+/// Parses one to nine decimals to nanoseconds, and returns the text after them.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if !(1..=9).contains(&length) {
@@ -167,9 +168,9 @@ fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days of the Gregorian calendar since 1970-01-01.
+/// Returns the number of days since 1970-01-01 in the Gregorian calendar.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
-    // Leap days before the year, counted from year 0, less those before 1970.
+    // Leap days before the year, counted from year 0, minus those before 1970.
     let before = year - 1;
     let leap_days = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 477;
     let months: i64 = (1..month).map(|month| days_in_month(year, month)).sum();

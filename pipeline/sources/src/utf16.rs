@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes that are read before they are converted.
+/// Number of bytes that are read before they are converted.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// The order of the two bytes of a unit.
@@ -25,11 +25,12 @@ impl Utf16 {
     }
 }
 
-/// Text in UTF-16 as UTF-8, without its mark. Invalid characters become U+FFFD.
+/// Reads text in UTF-16 as UTF-8, without its mark. Invalid characters become U+FFFD.
 pub(super) struct Utf16Reader<R> {
     inner: R,
     order: Utf16,
-    /// Units not converted yet: the first half of a surrogate pair. `half` is a lone byte at the end of a block.
+    /// Units that are not converted yet: the first half of a surrogate pair. `half` is a single byte at the end of a
+    /// block.
     units: Vec<u16>,
     half: Option<u8>,
     block: Vec<u8>,

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-/// Venues that are told apart; all others are taken for one.
+/// Greatest number of venues with separate entries; all others share one.
 const VENUES_MAX: usize = 1_024;
 
-/// Something of each venue.
+/// An entry of type `T` for each venue.
 #[derive(Debug)]
 pub(super) struct Venues<T> {
     venues: Vec<(String, T)>,
-    /// Places in `venues`, by name.
+    /// Indexes in `venues`, by name.
     places: HashMap<String, usize>,
-    /// The place of the last one: rows of one venue mostly follow each other.
+    /// Index of the last entry used, because rows of one venue mostly follow each other.
     last: usize,
 }
 
@@ -22,7 +22,7 @@ impl<T> Default for Venues<T> {
 }
 
 impl<T> Venues<T> {
-    /// The entry of a symbol's venue. A new venue begins with `new` of its name.
+    /// Returns the entry of a symbol's venue. A new venue begins with the result of `new` for its name.
     pub(super) fn of(&mut self, symbol: &str, new: impl FnOnce(&str) -> T) -> &mut T {
         let name = symbol.split_once(':').map_or("", |(venue, _)| venue);
         if self.venues.get(self.last).is_none_or(|(last, _)| last != name) {
@@ -31,12 +31,12 @@ impl<T> Venues<T> {
         &mut self.venues[self.last].1
     }
 
-    /// Each venue.
+    /// Returns the entry of each venue.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.venues.iter().map(|(_, of_venue)| of_venue)
     }
 
-    /// The name under which a symbol's venue is known, and its place.
+    /// Returns the name under which the last symbol's venue is kept.
     pub(super) fn last_name(&self) -> &str {
         &self.venues[self.last].0
     }

@@ -11,7 +11,7 @@ use zip::{CompressionMethod, ZipArchive};
 /// First bytes of a non-empty archive.
 pub(super) const ZIP_MAGIC: [u8; 4] = *b"PK\x03\x04";
 
-/// The position of an archive's single file.
+/// The position of the single file in an archive.
 pub(super) struct ZipEntry {
     pub(super) start: u64,
     packed_bytes: u64,
@@ -20,10 +20,10 @@ pub(super) struct ZipEntry {
 }
 
 impl ZipEntry {
-    /// Looks the file up in the archive's directory.
+    /// Finds the file in the archive's directory.
     ///
     /// # Errors
-    /// Fails if the archive is damaged, has several files or none, or uses another compression than Deflate.
+    /// If the archive is damaged, has no file or several, or uses another compression than Deflate.
     pub(super) fn find(path: &Path) -> io::Result<ZipEntry> {
         let refused = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
         let mut archive = ZipArchive::new(BufReader::new(File::open(path)?)).map_err(io::Error::other)?;
@@ -60,7 +60,7 @@ impl ZipEntry {
         found.ok_or_else(|| refused("a zip archive without a file".to_owned()))
     }
 
-    /// Returns the unpacked file; `archive` must be positioned at its start.
+    /// Returns the unpacked file. `archive` must be positioned at the file's start.
     pub(super) fn unpack<R: BufRead + Send + 'static>(&self, archive: R) -> Box<dyn Read + Send> {
         let packed = archive.take(self.packed_bytes);
         if self.is_stored {
@@ -71,7 +71,7 @@ impl ZipEntry {
     }
 }
 
-/// A stream whose end is an error if its checksum is wrong.
+/// A stream that returns an error at its end if its checksum is wrong.
 struct Checked<R> {
     inner: R,
     crc: Crc,

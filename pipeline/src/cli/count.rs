@@ -1,17 +1,17 @@
 //! Whole numbers as people type them.
 
-/// A whole number: `1000000`, `1_000_000`, `1e6`, `2.5e6`.
+/// Parses a whole number: `1000000`, `1_000_000`, `1e6`, `2.5e6`.
 pub(super) fn parse_count(text: &str) -> Result<u64, String> {
     count_of(text)
         .ok_or_else(|| format!("give a whole number from 0 to {}, such as 1000000 or 1e6", u64::MAX))
 }
 
-/// A count as [`parse_count`] reads it, but not 0.
+/// Parses a count as [`parse_count`] does, and refuses 0.
 pub(super) fn parse_count_from_one(text: &str) -> Result<u64, String> {
     parse_count_within(text, u64::MAX)
 }
 
-/// A count from 1 to a greatest one.
+/// Parses a count from 1 to `max`.
 pub(super) fn parse_count_within(text: &str, max: u64) -> Result<u64, String> {
     let count = count_of(text).filter(|count| (1..=max).contains(count));
     count.ok_or_else(|| format!("give a whole number from 1 to {max}, such as {} or 1e3", max.min(1_000)))

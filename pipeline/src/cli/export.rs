@@ -65,7 +65,7 @@ pub enum ExportFormat {
     Arrow,
 }
 
-/// A bound of a window: a time, `offset:N` or `sequence:N`.
+/// Parses a bound of a window: a time, `offset:N` or `sequence:N`.
 fn parse_bound(text: &str) -> Result<Bound, String> {
     let number = |digits: &str| digits.parse::<i64>().ok().filter(|number| *number >= 0);
     let found = match text.split_once(':') {

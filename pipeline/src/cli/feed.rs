@@ -120,7 +120,7 @@ pub struct CaptureArgs {
 }
 
 impl CaptureArgs {
-    /// Each file with its venue.
+    /// Returns each file with its venue.
     pub fn venues(&self) -> Result<Vec<(String, PathBuf)>, UsageError> {
         let named = |file: &VenueFile| {
             let venue = file.venue.clone().or_else(|| self.venue.clone()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as something that loops can look at and wait for.
+//! A flag for Ctrl-C, SIGTERM and SIGHUP, which loops can check and wait for.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP; a second one, [`REPEAT_AFTER`] later or more, ends the process at once.
-/// Clones share it.
+/// A flag that the first Ctrl-C, SIGTERM or SIGHUP sets. A second signal, [`REPEAT_AFTER`] later or more, ends the
+/// process at once. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<Shared>);
 
@@ -19,7 +19,7 @@ pub struct Interrupt(Arc<Shared>);
 struct Shared {
     /// Time of the first signal, written by the thread that watches signals; `None` before it.
     since: Mutex<Option<Instant>>,
-    /// Wakes those who wait for it.
+    /// Wakes the threads in [`Interrupt::wait`].
     changed: Condvar,
 }
 
@@ -57,7 +57,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Sets it, as a first signal would: for callers that learn of signals by themselves.
+    /// Sets the flag as a first signal does, for callers that learn of signals by themselves.
     pub fn set(&self) {
         self.lock().get_or_insert(Instant::now());
         self.0.changed.notify_all();
@@ -68,7 +68,7 @@ impl Interrupt {
         self.since().is_some()
     }
 
-    /// Time of the first signal; `None` if none was received.
+    /// Returns the time of the first signal; `None` if none was received.
     pub fn since(&self) -> Option<Instant> {
         *self.lock()
     }
@@ -91,19 +91,18 @@ impl Interrupt {
     }
 }
 
-/// The number of the signal that a write beyond the process's limit for files (`ulimit -f`) causes, on Linux and on
-/// macOS.
+/// SIGXFSZ, sent for a write beyond the process's file-size limit (`ulimit -f`); the number is that of Linux and macOS.
 const SIGXFSZ: i32 = 25;
 
-/// Makes such a write fail with an error, which is reported, instead of ending the process.
+/// Makes a write beyond the file-size limit fail with a reported error, instead of ending the process.
 pub(super) fn outlive_file_limit() -> io::Result<()> {
     let runtime = runtime()?;
     let _guard = runtime.enter();
-    // A handler, once installed, stays until the process ends.
+    // The handler stays installed until the process ends.
     signal(SignalKind::from_raw(SIGXFSZ)).map(drop)
 }
 
-/// Pairs of descriptors that must be free: tokio (1.54.1) panics without those that it watches signals with.
+/// Pairs of descriptors that must be free: tokio (1.54.1) panics if it cannot open those for its watch on signals.
 const PAIRS_FREE_MIN: usize = 4;
 
 fn runtime() -> io::Result<Runtime> {
@@ -128,10 +127,10 @@ async fn any(ctrl_c: &mut Signal, terminate: &mut Signal, hang_up: Option<&mut S
     }
 }
 
-/// Number of the signal that a closing terminal sends.
+/// Number of SIGHUP, which a closing terminal sends.
 const SIGHUP: u32 = 1;
 
-/// True if this process was started with the signal ignored, as Linux has it.
+/// True if this process was started with the signal ignored; reads Linux's `/proc/self/status`.
 fn is_ignored(number: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -67,7 +67,7 @@ pub struct LiveArgs {
 }
 
 impl LiveSource {
-    /// Returns the venue, and what is asked of it.
+    /// Returns the venue and its arguments.
     pub fn parts(&self) -> (LiveVenue, &LiveArgs) {
         match self {
             LiveSource::BinanceLive(args) => (LiveVenue::Binance, args),

@@ -1,4 +1,4 @@
-//! Arguments of `completions` and `man`, which tell shells and manuals of the commands.
+//! Arguments of `completions` and `man`, which print shell completions and write manual pages.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct CompletionsArgs {
     pub shell: ShellName,
 }
 
-/// A shell whose completions there are.
+/// A shell with completions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ShellName {
     /// Bash

@@ -1,6 +1,6 @@
 //! The command line: arguments in, one command run, an exit code out.
 //!
-//! It knows the arguments and the settings that flags set. `commands` holds what the commands do.
+//! This module defines the arguments, and the settings that flags set; `commands` executes the commands.
 
 mod control;
 mod count;
@@ -286,7 +286,7 @@ fn execute(cli: &Cli, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCod
     }
 }
 
-/// Sets the defaults of a demo in place of the built-in ones: a log of its own, and four lanes.
+/// Sets the defaults of a demo: its own log, and four lanes.
 fn prefer_for_demo(args: &DemoArgs, sources: &mut Sources) -> anyhow::Result<()> {
     if let Some(log) = sources.flags.iter().find(|flag| flag.key == "log.url") {
         commands::demo::refuse_existing(log.value.trim_start_matches("sqlite:").as_ref())?;

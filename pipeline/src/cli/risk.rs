@@ -308,7 +308,7 @@ pub struct SimulationFlags {
 }
 
 impl SimulationFlags {
-    /// True if an American option is asked for without any option of its simulation.
+    /// True if the contract is American and no flag of its simulation is given.
     pub fn is_of_boundary(&self) -> bool {
         self.contract.as_deref() == Some("american") && !self.any_of_paths()
     }

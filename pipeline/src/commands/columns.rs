@@ -6,7 +6,7 @@ pub use warptape_replay::utc;
 
 use crate::printable::printable_line;
 
-/// How a column is aligned.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -15,12 +15,13 @@ pub enum Align {
     Right,
 }
 
-/// A number of things, such as `1 batch` or `2,000 batches`.
+/// Formats a number of things, such as `1 batch` or `2,000 batches`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", HumanCount(count), if count == 1 { one } else { many })
 }
 
-/// Counts things beside numbers of a journal, which have no separators: `1 batch` or `2000 batches`.
+/// Formats a number of things without thousands separators, to match the numbers of a journal: `1 batch` or `2000
+/// batches`.
 pub fn numbered(number: impl Into<i128>, one: &str, many: &str) -> String {
     let number = number.into();
     format!("{number} {}", if number == 1 { one } else { many })
@@ -47,7 +48,7 @@ pub fn aligned(header: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// One line of printable cells, each padded to a width and aligned.
+/// Formats one line of printable cells, each padded to a width and aligned.
 pub fn line<'a>(cells: impl IntoIterator<Item = (&'a String, usize, Align)>) -> String {
     let mut text = String::new();
     for (index, (cell, width, align)) in cells.into_iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::settings::{self, SettingsError, Sources};
 pub fn execute(args: &ConfigArgs, sources: &Sources) -> anyhow::Result<ExitCode> {
     let mut stdout = stdout();
     match (args.command, settings::load(sources)) {
-        // The schema is that of any file, so this file's mistakes do not matter.
+        // The schema is the same for every file, so mistakes in this one do not matter.
         (ConfigCommand::Schema, _) => {
             serde_json::to_writer_pretty(&mut stdout, &settings::json_schema())?;
             writeln!(stdout)?;

@@ -112,7 +112,7 @@ fn command(word: &ControlWord) -> ControlCommand {
             ControlCommand::SetBreaker(SetBreaker { lane: *lane, to })
         }
         ControlWord::Policy { of, name } => {
-            // Journals name the version of the policy.
+            // Journals name a task policy with its version, so the command does too.
             let name = match of.as_str() {
                 "tasks" => current_task_policy(name),
                 _ => name.clone(),

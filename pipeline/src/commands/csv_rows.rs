@@ -1,4 +1,4 @@
-//! Rows of CSV (RFC 4180, lines that end in a line feed).
+//! Rows of CSV (RFC 4180, but with a line feed at the end of each line).
 
 use std::io;
 

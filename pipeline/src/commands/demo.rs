@@ -41,15 +41,15 @@ const PRIVATE: u32 = 0o700;
 const FOLDERS_MAX: u32 = 100;
 /// Ticks of one record.
 const RECORD_TICKS: NonZeroUsize = NonZeroUsize::new(256).expect("256 is not zero");
-/// Greatest lead of the market over the pipeline, in ticks.
+/// Greatest number of published ticks that the pipeline has not processed yet.
 const LEAD_TICKS_MAX: u64 = 1_000_000;
-/// Ticks between two checks of the lead, the pace and a stop.
+/// Ticks between two checks of the lead, the rate and a stop.
 const LOOK_TICKS: u64 = 4_096;
-/// Ticks per second of a demo without an end: enough for a display, and a disk has room for hours.
+/// Ticks per second of a demo without `--ticks`: fast enough for a display, slow enough for hours on a disk.
 const ENDLESS_TICKS_PER_SECOND: u64 = 200_000;
 /// Share of a core that verifies the log beside the pipeline, in percent.
 const VERIFY_PERCENT: u32 = 10;
-/// Wait of the market between two checks whether it may go on.
+/// Wait of the market before it checks again whether it may go on.
 const FEED_WAIT: Duration = Duration::from_millis(1);
 
 /// Returns the folder of the demo's log: the one given, or a new one.
@@ -67,8 +67,8 @@ pub fn log_path(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Creates a new folder for this user alone. In a shared parent, another user may have created a folder or a link of
-/// that name.
+/// Creates a new folder that only this user can read. In a shared parent, another user may have created a folder or a
+/// link of that name.
 fn new_folder(parent: &Path) -> anyhow::Result<PathBuf> {
     for number in 0..FOLDERS_MAX {
         let name = match number {
@@ -103,7 +103,7 @@ pub fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the demo. `again` is the command line of this process, for the commands that it names; `config` is its
+/// Runs the demo. `again` is this process's command line, from which the printed commands are made; `config` is its
 /// configuration file.
 pub fn execute(
     args: &DemoArgs,
@@ -149,7 +149,7 @@ pub fn execute(
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                // Dropped at the end of the thread, however it ends.
+                // Dropped when the thread ends, even by a panic.
                 let _engine_runs = engine_runs;
                 run(log, engine_config, progress, engine_stopped)
             })
@@ -188,7 +188,7 @@ pub fn execute(
     }
     drop(stop_market);
     let fed = market.join().expect("the market returns its errors");
-    // A failed engine is gone, and takes no stop.
+    // The send fails if the engine has already failed and ended.
     let ticks = end_offsets(&*log, &settings.topics.names.ticks)?;
     let requests = end_offsets(&*log, &settings.topics.names.risk_requests)?;
     drop(stop_engine.send(Stop::At { ticks, requests }));
@@ -220,7 +220,7 @@ pub fn execute(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Binds the configured address, or else one of a demo, because several demos may run.
+/// Binds the configured address, or else the default port on 127.0.0.1, or any free port if another demo has it.
 fn listener_of(configured: &str) -> Result<TcpListener, EndpointError> {
     if !configured.is_empty() {
         return endpoint::listen(configured);
@@ -235,7 +235,7 @@ struct Market {
     publisher: Publisher,
     published: Arc<AtomicU64>,
     processed: Arc<Progress>,
-    /// Rate of the market; `None` for as fast as it goes.
+    /// Rate of the market; `None` to publish as fast as possible.
     ticks_per_second: Option<u64>,
     /// Disconnected when the market is to stop.
     stopped: Receiver<()>,

@@ -47,7 +47,7 @@ pub fn execute(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the score measured on a GPU, now or before.
+/// Returns the score of a GPU, measured now or read from the cache.
 fn measured(gpu: &Gpu) -> Option<Score> {
     let devices = CudaDevices::new(cache_folder(|name| std::env::var_os(name)));
     let measured = devices.score(gpu);
@@ -71,7 +71,7 @@ const TITLES: [&str; 13] = [
     "score",
 ];
 
-/// Formats a line for each GPU under the titles: figures are now/most, and `-` if there is none.
+/// Formats a line for each GPU under the titles. Clocks and links are "current/maximum"; `-` marks an unknown value.
 fn table(gpus: &[Gpu], scores: &[Option<Score>]) -> String {
     let rows: Vec<Vec<String>> = gpus.iter().zip(scores).map(|(gpu, score)| row(gpu, *score)).collect();
     aligned(&TITLES.map(|title| (title, Align::Left)), &rows)

@@ -122,7 +122,7 @@ fn write_letter(out: &mut impl Write, topic: &str, letter: &Letter) -> io::Resul
     write_bytes(out, "value", &content.value)
 }
 
-/// Names the offset of a letter's record, or those of its batch.
+/// Names the offset of a letter's record, or the first and last offset of its batch.
 fn offsets(content: &DeadLetter, to: &str) -> String {
     match content.last_offset {
         None => content.offset.to_string(),

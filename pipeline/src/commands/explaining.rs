@@ -1,4 +1,4 @@
-//! Words of the live page: those of `tail journal` and `replay why`.
+//! Explanations on the live page, in the words of `tail journal` and `replay why`.
 
 use serde_json::json;
 use warptape_eventlog::EventLog;
@@ -10,7 +10,7 @@ use super::tail::{inputs, reasons};
 use crate::cli::{VerifyFormat, WhyArgs, WhySubject};
 use crate::endpoint::{Explains, Subject, Unexplained};
 
-/// Explains by the commands of this program.
+/// Explains with the code of `tail journal` and `replay why`.
 pub(super) struct Explaining(pub(super) VerifyOptions);
 
 impl Explains for Explaining {

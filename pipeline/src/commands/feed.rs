@@ -37,9 +37,9 @@ use self::csv::CsvFeed;
 use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
 use self::log_times::{LogTimes, limits_of};
 
-/// Longest wait of due ticks for their commit, about, if a rate is set.
+/// Approximate time until a tick is committed if a rate is set.
 const PACE_COMMIT: Duration = Duration::from_millis(100);
-/// Greatest number of reported rows that are far from the log's event time.
+/// Greatest number of reported rows whose times are far from the log's event time.
 const FAR_TOLD: usize = 10;
 /// Ticks between two checks of Ctrl-C and updates of the progress bar.
 const LOOK_TICKS: u64 = 1_024;
@@ -58,7 +58,7 @@ pub fn execute(args: &FeedArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     }
 }
 
-/// Publishes all ticks of the source that are not in the log, or those until Ctrl-C.
+/// Publishes all ticks of the source that are not in the log yet, or those read before Ctrl-C.
 fn feed_stored(source: &StoredSource, settings: &Settings) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let Opened { input: opened, inputs, common } = open(source, settings, &interrupt)?;
@@ -76,7 +76,8 @@ fn feed_stored(source: &StoredSource, settings: &Settings) -> anyhow::Result<Exi
         common.batch,
         Box::new(move || stopping.since()),
     )?;
-    // Another feed of the same inputs is refused or fenced by now, so nothing is added to the ledger meanwhile.
+    // Another feed of the same inputs is refused or fenced by now, so the ledger cannot change until this feed writes
+    // it.
     let ledger = FeedLedger::open(&*log, &topics.feeds, &inputs, common.again)?;
     let before: Vec<u64> = ledger.ticks().collect();
     let mut scales = ledger.scales().clone();
@@ -161,9 +162,8 @@ fn stopped(published_ticks: u64, in_doubt_ticks: u64) -> String {
     text
 }
 
-/// Returns a name that is the same for feeds of the same inputs. Several feeds may run at once, but only one of the
-/// same inputs. On Kafka a second one fences the first, and goes on where the first one was; the embedded log refuses
-/// it.
+/// Returns a name that is the same for feeds of the same inputs. Several feeds may run at once if their inputs differ.
+/// A second feed of the same inputs fences the first on Kafka and continues its work; the embedded log refuses it.
 fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     let mut parts: Vec<_> = inputs
         .iter()
@@ -183,12 +183,12 @@ fn publisher_name(topics: &Topics, inputs: &[FeedInput]) -> String {
     format!("feed-{}", &hasher.finalize().to_hex()[..16])
 }
 
-/// Prefix of a dump's name in the ledger's text for a source of CSV files.
+/// Prefix of a dump's name in the ledger's key of a CSV source.
 const DUMP: &str = " dump=";
-/// Suffix of the ledger's text for a source whose rows are sorted.
+/// Suffix of the ledger's key of a source whose rows are sorted.
 const SORTED: &str = " sorted";
 
-/// Mark in the ledger's text for captures and DBN: rows that are no trades are not counted.
+/// Mark in the ledger's key of captures and DBN files: rows that are not trades are not counted.
 const COUNTING: &str = " counting=2";
 
 /// A source, with its inputs.
@@ -199,9 +199,10 @@ struct Opened<'a> {
 }
 
 enum OpenedSource {
-    /// The source to feed; `to_look_at` is the same source again, to find its gaps first, or `None`.
+    /// The source to feed. `to_look_at` is the same source once more, read first to find its gaps; `None` if gaps are
+    /// not followed.
     Ready { source: Source, to_look_at: Option<Source> },
-    /// CSV files that were surveyed; they are opened for the feed once the log's state is known.
+    /// Surveyed CSV files, which are opened for the feed once the log's state is known.
     Csv(Box<CsvFeed>),
 }
 
@@ -250,7 +251,7 @@ fn open<'a>(
     })
 }
 
-/// Opens recorded messages. `kind` is the text of the source in the ledger.
+/// Opens recorded messages. `kind` is the source's text in the ledger's key.
 fn capture<'a>(
     args: &'a CaptureArgs,
     kind: &str,
@@ -265,7 +266,7 @@ fn capture<'a>(
     })
 }
 
-/// Returns the input of a file in the ledger.
+/// Returns the ledger's entry of a file.
 fn file(kind: &str, words: String, path: &Path) -> FeedInput {
     FeedInput {
         source: format!("{kind}{COUNTING} {words}"),
@@ -275,7 +276,7 @@ fn file(kind: &str, words: String, path: &Path) -> FeedInput {
     }
 }
 
-/// Opens a source, and a second time if its gaps are followed.
+/// Opens a source; opens it twice if its gaps are followed.
 fn ready<'a>(
     open: impl Fn() -> anyhow::Result<Source>,
     args: GapArgs,
@@ -288,7 +289,7 @@ fn ready<'a>(
     Ok(OpenedSource::Ready { source: open()?, to_look_at })
 }
 
-/// Publishes the ticks of the source. `leaves_out` is true if some of its ticks were in the log before.
+/// Publishes the ticks of the source. `leaves_out` is true if some of its ticks were already in the log.
 fn feed(
     source: &mut Source,
     gaps: &mut FeedGaps,
@@ -323,7 +324,7 @@ fn feed(
                 publisher.push_from(source.last_input(), tick)?;
             }
             Some(Err(error)) => {
-                // Ticks before the error are good.
+                // Ticks before the error are valid.
                 publisher.flush()?;
                 return Err(error.into());
             }
@@ -349,8 +350,8 @@ impl Pace {
         Pace { ticks_per_second, started: now, committed: now }
     }
 
-    /// Returns when the tick after the first `taken` is due, or Ctrl-C was pressed. Meanwhile taken ticks are
-    /// committed every [`PACE_COMMIT`], however slow the rate.
+    /// Waits until the tick after the first `taken` ticks is due, or Ctrl-C is pressed. Meanwhile it commits pushed
+    /// ticks every [`PACE_COMMIT`], however slow the rate.
     fn wait_for(
         &mut self,
         taken: u64,

@@ -1,4 +1,4 @@
-//! Tables that fit the terminal: which columns are shown and how wide, and cells that are cut or wrapped to that.
+//! Tables that fit the terminal: chooses columns and widths, and cuts or wraps cells to them.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -9,10 +9,10 @@ use crate::printable::{printable_line, terminal_columns};
 const ELLIPSIS: char = '…';
 /// Columns between two cells.
 const GAP: usize = 2;
-/// Least width that tables are fitted to; a narrower terminal breaks their lines.
+/// Narrowest width that tables are fitted to; a narrower terminal breaks their lines.
 const COLUMNS_MIN: usize = 20;
 
-/// Room for the lines of a table.
+/// Width available for the lines of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// Lines of any length, with all columns.
@@ -34,16 +34,16 @@ impl Room {
 /// Widths that a column may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Least width; the column is left out if there is less.
+    /// Least width; without that much room the column is left out.
     pub least: usize,
     /// Width that most cells need.
     pub wanted: usize,
-    /// Width beyond which room would be wasted.
+    /// Greatest useful width.
     pub most: usize,
 }
 
 /// Chooses the columns that fit, by importance, and then widens them. Returns their indices and widths, in the order of
-/// the table. The most important column is always there.
+/// the table. The most important column is always included.
 pub fn fit(shapes: &[Shape], by_importance: &[usize], room: usize) -> Vec<(usize, usize)> {
     let mut left = room;
     let mut shown: Vec<(usize, usize)> = Vec::new();
@@ -69,7 +69,7 @@ pub fn fit(shapes: &[Shape], by_importance: &[usize], room: usize) -> Vec<(usize
     shown
 }
 
-/// Cuts a printable text to a width, with an ellipsis where something is missing.
+/// Cuts a printable text to a width, and marks a cut with an ellipsis.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -112,7 +112,7 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-/// Returns the longest beginning of a text that is no wider.
+/// Returns the longest prefix of a text that fits the width.
 fn beginning(text: &str, width: usize) -> &str {
     let mut used = 0;
     let too_wide = text.char_indices().find(|(_, character)| {
@@ -131,7 +131,7 @@ pub struct Cell {
     pub width: usize,
     /// Alignment of the column.
     pub align: Align,
-    /// True if a long text goes on in further lines; otherwise it is cut.
+    /// True if a long text continues on further lines; otherwise it is cut.
     pub wraps: bool,
 }
 
@@ -227,7 +227,7 @@ pub fn table(heads: &[Head<'_>], first: &[&str], rows: &[Vec<String>], room: Roo
     text
 }
 
-/// Names the columns that had no room; `None` if all had.
+/// Names the columns that had no room; `None` if all columns fit.
 pub fn left_out(titles: &[&str]) -> Option<String> {
     let columns = if titles.len() == 1 { "column" } else { "columns" };
     let names = || titles.join(", ");

@@ -14,7 +14,7 @@ use crate::usage_error::UsageError;
 /// Greatest length of a recording, a fleet or a workload, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads the fleet and the workload of two files, with this load if the workload has none of its own.
+/// Reads a fleet and a workload from two files. `load` applies if the workload has no load of its own.
 pub fn read(fleet: &Path, workload: &Path, load: f64) -> anyhow::Result<(Fleet, Workload)> {
     let workload = read_workload(workload, load)?;
     let kinds = workload.kinds.iter().map(|kind| kind.name.as_str());

@@ -1,4 +1,4 @@
-//! `warptape hot get`: the present state of a symbol. `warptape hot result`: the answer to a risk request.
+//! `warptape hot get`: the current state of a symbol. `warptape hot result`: the answer to a risk request.
 
 mod result;
 
@@ -32,10 +32,10 @@ use warptape_hot::{
     result_from_redis, signal_field,
 };
 
-/// Field of a signal for the indicators without a field of their own.
+/// Field of a signal with the indicators that have no field of their own.
 const FURTHER: &str = "further_indicators";
-/// Silence after which a process counts as dead. A living process reports its lanes to Redis every second; the rest
-/// allows for load and clock skew.
+/// Silence after which a process counts as dead. A living process reports its lanes to Redis every second; the rest of
+/// the limit allows for load and clock skew.
 const SILENCE_NS_MAX: i64 = 10_000_000_000;
 
 /// Answers the query of the arguments.
@@ -71,7 +71,7 @@ fn get(args: &HotGetArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Marks a ready lane whose process no longer reports it. The log does not show such silence.
+/// Marks a ready lane as silent if its process has stopped reporting it. The log does not show such silence.
 fn with_silence(mut state: SymbolState, now_ns: i64) -> SymbolState {
     if let (Some(lane), Some(_)) = (&mut state.lane, &state.position)
         && lane.state == LaneState::Ready

@@ -35,7 +35,7 @@ fn keygen(args: &KeygenArgs) -> anyhow::Result<ExitCode> {
     let mut seed = [0; 32];
     SystemRandom::new().fill(&mut seed).map_err(|_| anyhow!("the system returned no random numbers"))?;
     let key = SigningKey::from_seed(seed);
-    // The file has its owner's permissions from the beginning, so that nobody else reads it.
+    // The file has these permissions from its creation, so nobody else can ever read it.
     create(&args.file, 0o600, &key.pem())?;
     create(&public_file, 0o644, &key.public().pem())?;
     writeln!(
@@ -99,7 +99,7 @@ fn for_each_value(
     Ok(())
 }
 
-/// Returns the keys and anchors for a verification.
+/// Returns the keys and anchors that a verification was given.
 pub fn given(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<(Vec<PublicKey>, Option<Anchored>)> {
     let keys = args.public_key.iter().map(|path| PublicKey::read(path));
     let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| UsageError(error.to_string()))?;
@@ -120,7 +120,7 @@ pub fn given(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<(Vec<Publ
     Ok((keys, anchored))
 }
 
-/// Returns the topic of anchors in another log.
+/// Returns the anchors' topic in another log.
 fn topic(settings: &Settings) -> String {
     format!("{}anchors", settings.topics.prefix)
 }

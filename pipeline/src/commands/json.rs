@@ -1,5 +1,5 @@
-//! JSON that commands print: times as text beside raw integers, and integers as text for programs whose numbers are
-//! floating-point, such as jq.
+//! JSON output of commands. Times are also given as text, beside raw integers. Integers can be text, for programs such
+//! as jq that read numbers as floating-point.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Serializer, Value};
 use crate::usage_error::UsageError;
 pub(super) use warptape_replay::iso;
 
-/// Names of times of day without their unit. Other fields that end in `_ns` are durations.
+/// Names, without their unit, of fields in ns that hold a time of day. Other fields that end in `_ns` are durations.
 const TIMES: [&str; 24] = [
     "assigned",
     "at",
@@ -41,14 +41,14 @@ const TIMES: [&str; 24] = [
 /// Form of integers in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Integers {
-    /// Numbers. Readers with 64-bit floating-point numbers change those beyond 2^53.
+    /// Numbers. Readers that use 64-bit floating-point numbers change those beyond 2^53.
     Numbers,
     /// Strings of digits, which every reader keeps.
     Text,
 }
 
 impl Integers {
-    /// Returns the form for `--raw`; an error if the output is no JSON.
+    /// Returns the form for `--raw`; an error if the output is not JSON.
     pub fn of(is_raw: bool, is_json: bool) -> Result<Self, UsageError> {
         match (is_raw, is_json) {
             (true, false) => {
@@ -108,7 +108,7 @@ pub fn time(fields: &Map<String, Value>, name: &str) -> Value {
     ns.filter(|ns| *ns != 0).map_or(Value::Null, |ns| iso(ns).into())
 }
 
-/// Compact JSON with integers in quotes. Names of members must not be integers.
+/// Writes compact JSON with integers in quotes. Names of members must not be integers.
 struct AsText;
 
 macro_rules! as_text {

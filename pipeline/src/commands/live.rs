@@ -1,5 +1,4 @@
-//! Display of `run` and `demo`: redrawn on a terminal, elsewhere a line now and then. The view of `top` may take its
-//! place.
+//! Display of `run` and `demo`: redrawn on a terminal, printed as a line now and then elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +17,7 @@ use warptape_hot::HotStatus;
 
 /// Time between two redraws.
 pub(super) const REDRAW: Duration = Duration::from_millis(100);
-/// Time over which a terminal's rates are measured.
+/// Time span over which the rates on a terminal are measured.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// Time between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
@@ -31,7 +30,7 @@ pub(super) struct Live {
     view: Option<View>,
     progress: Arc<Progress>,
     hot_state: Option<Arc<HotStatus>>,
-    /// Watch on a log that may be out of reach; `None` for the embedded log.
+    /// Watch on a log that may become unreachable; `None` for the embedded log.
     watch: Option<Arc<LogWatch>>,
     was_lost: bool,
     total_ticks: Option<u64>,
@@ -82,7 +81,7 @@ impl Live {
         }
     }
 
-    /// Shows the present state. `unread_ticks` is the number of ticks in the log that were not read, if it is known.
+    /// Shows the current state. `unread_ticks` is the number of unread ticks in the log, if it is known.
     pub(super) fn show(&mut self, unread_ticks: Option<u64>) {
         if let Some(view) = &mut self.view {
             if view.step() {
@@ -92,7 +91,7 @@ impl Live {
         }
         let is_measured = self.measure();
         let lost = self.lost();
-        // Without a display, a lost or regained log is reported at once.
+        // Without a terminal, a lost or regained log is reported at once.
         let is_news = lost.is_some() != self.was_lost;
         self.was_lost = lost.is_some();
         let line = match &lost {
@@ -149,12 +148,12 @@ impl Live {
         );
     }
 
-    /// Returns the loss of the log and its beginning; `None` while the log answers.
+    /// Returns the cause and start of the log's loss; `None` while the log answers.
     pub(super) fn lost(&self) -> Option<Lost> {
         self.watch.as_ref().and_then(|watch| watch.lost())
     }
 
-    /// Measures the rates if they are due. Returns true if they were.
+    /// Measures the rates if they are due. Returns true if it did.
     fn measure(&mut self) -> bool {
         let window = if self.screen.is_some() { RATE_WINDOW } else { LINE_INTERVAL };
         let now = Instant::now();
@@ -167,7 +166,7 @@ impl Live {
         for (lane, figures) in self.progress.lanes.iter().enumerate() {
             let busy_ns = figures.busy_ns.load(Ordering::Relaxed);
             let busy = (busy_ns - self.lane_busy_ns[lane]) as f64;
-            // Slices may run beside batches, so the sum may exceed 100 %.
+            // Slices may run beside batches, so their times may add up to more than 100 %.
             self.lane_percent[lane] = (100.0 * busy / elapsed.as_nanos() as f64).min(100.0);
             self.lane_busy_ns[lane] = busy_ns;
         }

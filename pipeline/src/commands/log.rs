@@ -26,7 +26,7 @@ pub fn execute(args: &LogArgs, settings: &Settings) -> anyhow::Result<ExitCode> 
     }
 }
 
-/// Offsets between two updates of the bar.
+/// Offsets between two updates of the progress bar.
 const LOOK_OFFSETS: u64 = 4_096;
 
 /// Progress bar of a command that reads all of a log.

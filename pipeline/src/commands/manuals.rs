@@ -26,7 +26,7 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for each command.
+/// Writes a manual page for each command.
 pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
     let folder = args.to.display();
     let written =

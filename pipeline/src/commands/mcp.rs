@@ -1,7 +1,7 @@
 //! `warptape mcp`: offers the commands to an assistant as tools, by the Model Context Protocol over standard input and
 //! output.
 //!
-//! A tool is a command: a call runs this executable with fixed flags and checked values. So answers are those of the
+//! A tool is a command: a call runs this executable with fixed flags and checked values. So answers equal those of the
 //! command line, and a call can be ended at any time.
 
 mod answer;
@@ -46,7 +46,8 @@ pub fn execute(args: &McpArgs, settings: &Settings, config: Option<&Path>) -> an
     let server = Server::new(children, logs, folder, endpoint);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(serve(server));
-    // Standard input may be a terminal, and a read from it cannot be ended.
+    // A pending read of standard input, such as from a terminal, cannot be cancelled; so the runtime does not wait for
+    // it.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
@@ -81,7 +82,7 @@ async fn converse(server: Server) -> anyhow::Result<()> {
     }
 }
 
-/// Returns the absolute path of a folder; an error if there is none.
+/// Returns the absolute path of a folder; an error if there is no such folder.
 fn existing_folder(folder: &Path) -> Result<PathBuf, UsageError> {
     let found = fs::canonicalize(folder).ok().filter(|path| path.is_dir());
     found.ok_or_else(|| {

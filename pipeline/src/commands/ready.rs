@@ -1,4 +1,4 @@
-//! `warptape ready`: tells whether a running pipeline is ready, for health checks of containers and for scripts.
+//! `warptape ready`: asks whether a running pipeline is ready, for health checks of containers and for scripts.
 
 use std::io::Write;
 use std::process::ExitCode;

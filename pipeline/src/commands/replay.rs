@@ -74,8 +74,8 @@ fn verified(
     Ok(verify(&*log, &options, progress)?)
 }
 
-/// Returns the answer of `verify`, `why`, `slowest` or `what-if` as JSON, for callers without a terminal; that of `why` in
-/// the format of its arguments.
+/// Returns the answer of `verify`, `slowest` or `what-if` as JSON, for callers without a terminal. The answer of `why`
+/// has the format of its arguments.
 pub fn answer(
     args: &ReplayArgs,
     settings: &Settings,
@@ -109,7 +109,7 @@ fn options(args: &VerifyArgs, settings: &Settings, schemas: Option<Arc<dyn Schem
     options
 }
 
-/// Returns the places of the journal and of all else that the settings name.
+/// Returns the options that name the journal and the other topics of the settings.
 pub(super) fn sources(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> VerifyOptions {
     let mut options = VerifyOptions::new(&settings.topics.names, &settings.engine.group);
     options.sources.schemas = schemas;
@@ -127,7 +127,7 @@ fn print(report: &Report, format: VerifyFormat) -> io::Result<()> {
     }
 }
 
-/// Returns a bar on standard error; hidden if that is no terminal.
+/// Returns a bar on standard error; a hidden one if standard error is not a terminal.
 fn progress_bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

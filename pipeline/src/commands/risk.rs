@@ -63,7 +63,7 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
     let mut answer = ask(Asked { request: &request, name: &name, timeout, waits }, settings, &interrupt)?;
 
     let mut stdout = stdout();
-    // Programs get the record as it is in the log.
+    // JSON output keeps the errors as they are in the log.
     if asking.output == RiskFormat::Table {
         rows.name_errors(&mut answer.result);
     }
@@ -98,7 +98,7 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
     {
         let wanted = asked.standard_error.unwrap_or_default();
         let reached = match found.standard_error <= wanted {
-            // The result may rest on a few samples only; a warning says so.
+            // The reached error is small, but may rest on too few samples; a warning says so.
             true => "is not reliable".to_owned(),
             false => format!("is {:e}", found.standard_error),
         };
@@ -111,8 +111,7 @@ fn send(command: &RiskCommand, settings: &Settings) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns a name that no other asker has. Several may run at once, and in containers all may have the same process
-/// number.
+/// Returns a unique name: it adds the time to the process number, because processes in containers may share a number.
 fn new_name(now_ns: i64) -> String {
     format!("risk-{}-{now_ns}", process::id())
 }
@@ -130,8 +129,8 @@ pub fn answer(
     Ok(ask(Asked { request: &request, name: &name, timeout, waits }, settings, interrupt)?.result)
 }
 
-/// Returns the answer to a request. The answer to a divided request is that of its first part with the sum of all. The
-/// other parts get the first part's market data.
+/// Returns the answer to a request. A divided request gets the first part's answer with the sum of all parts. The other
+/// parts use the first part's market data.
 fn ask(asked: Asked<'_>, settings: &Settings, interrupt: &Interrupt) -> anyhow::Result<Answer> {
     let Asked { request, name, timeout, waits } = asked;
     let parts = parts::of(request.clone())?;

@@ -35,19 +35,19 @@ use warptape_hot::{HotState, HotStatus, HotUrl};
 use warptape_replay::VerifyOptions;
 use warptape_stages::Lateness;
 
-/// Longest wait of an ending process for a log that does not answer, or for an engine that has not begun.
+/// Longest wait of an ending process for a log that does not answer, or for an engine that has not started.
 const STOP_LOST_MAX: Duration = Duration::from_secs(8);
-/// Time without the log from which on the process no longer waits for it at its end. A shorter loss may pass.
+/// Outage of the log after which an ending process no longer waits for it. A shorter outage may pass.
 const LOST_MIN: Duration = Duration::from_secs(5);
 
-/// Excess of a transaction's time over the commit interval from which on the process is not ready.
+/// Time that a transaction may take beyond the commit interval before the process is not ready.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
 
 /// Message of `--until-caught-up`, printed once.
 const CAUGHT_UP: &str = "caught up: all ticks that were in the log at the start have been read";
 const CLOSED: &str = "closed: ticks earlier than the ends of the closed bars are late from now on; leave out --close if a file will grow";
 
-/// Error of a command that cannot start its first threads.
+/// Error of a command that could not start its first threads.
 pub(super) const NO_THREAD: &str =
     "the system cannot start a thread: raise the limits on memory (ulimit -v) and on processes (ulimit -u)";
 
@@ -82,7 +82,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if !log.topic(&config.core.topics.ticks)?.as_ref().is_some_and(has_ticks) {
         to_stderr(format_args!("the log has no ticks yet: publish some with `warptape feed`"));
     }
-    // Bound before anything else starts: an address in use ends the command.
+    // The address is bound before anything else starts, so an address in use ends the command at once.
     let address = &settings.endpoint.listen;
     let listener = (!address.is_empty()).then(|| endpoint::listen(address)).transpose()?;
     let hot_state = keep_hot_state(&log, settings)?;
@@ -132,7 +132,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         if stopping.elapsed() >= STOP_LOST_MAX {
             leave_behind(&live, &progress)?;
         }
-        // While the engine starts, the stop at the log's end may still be in the channel.
+        // While the engine starts, the channel may still hold the stop at the log's end.
         is_told = is_told || stop.try_send(Stop::Now).is_ok();
         live.show(None);
         thread::park_timeout(REDRAW);
@@ -145,7 +145,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     drop(live);
     let mut stdout = stdout();
     let summary = summary.map_err(|error| explain(error, settings))?;
-    // The end may have been reached between two checks.
+    // The engine may have caught up between two checks.
     if args.until_caught_up && !is_said && !is_interrupted {
         to_stderr(format_args!("{CAUGHT_UP}"));
     }
@@ -156,7 +156,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     Ok(ExitCode::SUCCESS)
 }
 
-/// End offsets of the log when the process began, by partition.
+/// End offsets of the log when the process started, by partition.
 #[derive(Clone)]
 struct LogEnds {
     ticks: Vec<(i32, i64)>,
@@ -174,7 +174,7 @@ impl LogEnds {
         self.ticks.iter().all(|(_, end)| *end == 0)
     }
 
-    /// True if all ticks of the owned partitions are read, and some partition is owned.
+    /// True if the process owns a partition, and has read all ticks of those that it owns.
     fn are_read(&self, status: &Status) -> bool {
         let is_read = |partition: &PartitionStatus| {
             let end = self.ticks.iter().find(|(id, _)| *id == partition.partition).map_or(0, |(_, end)| *end);
@@ -214,8 +214,8 @@ pub(super) fn watched(
     }
 }
 
-/// Returns an error if an ending engine is not worth waiting for: the log does not answer, or the engine has not begun.
-/// Its threads end with the process.
+/// Returns an error if an ending engine is not worth waiting for: the log does not answer, or the engine has not
+/// started. The process then ends its threads.
 fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
     if let Some(lost) = live.lost().filter(|lost| lost.since.elapsed() >= LOST_MIN) {
         bail!(
@@ -231,7 +231,7 @@ fn leave_behind(live: &Live, progress: &Progress) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Names the settings that two processes share if one took the other's place.
+/// Adds the settings that two processes must not share, if another process took this one's place.
 fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
     let is_replaced =
         matches!(error, EngineError::Log(LogError::MemberFenced { .. } | LogError::Fenced { .. }));
@@ -245,7 +245,7 @@ fn explain(error: EngineError, settings: &Settings) -> anyhow::Error {
     ))
 }
 
-/// Refuses a process without a partition of the journal to write.
+/// Refuses a process whose ordinal has no partition of the journal.
 fn require_journal(log: &dyn EventLog, config: &EngineConfig) -> anyhow::Result<()> {
     let partitions = log.partitions(&config.core.topics.journal)?;
     ensure!(

@@ -1,4 +1,4 @@
-//! Runs of several seeds, on all cores.
+//! Runs of several seeds, spread over all cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ pub fn over_seeds<T: Send>(seeds: u64, bar: &ProgressBar, of: impl Fn(u64) -> T 
     };
     let mut found: Vec<(u64, T)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // A panic of a run ends the command, as it would in this thread.
+        // A run's panic ends the command, as in a single thread.
         let joined = handles.into_iter().map(|handle| handle.join());
         joined.flat_map(|found| found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     });

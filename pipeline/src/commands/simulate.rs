@@ -1,5 +1,5 @@
-//! `warptape simulate`: reads files, runs on all cores, prints figures with their intervals. The model is in the
-//! simulator.
+//! `warptape simulate`: reads files, runs on all cores, prints figures with their intervals. The simulator crate has
+//! the model.
 
 mod experiment;
 mod pictures;
@@ -27,8 +27,8 @@ use seeds::SeedsProgress;
 
 /// Allowed loads.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=10.0;
-/// Greatest number of tasks of a run for clairvoyant schedules: the cost of finding them grows with the tasks present
-/// at once.
+/// Greatest number of tasks for which a run computes clairvoyant schedules: their cost grows with the number of tasks
+/// present at the same time.
 const CLAIRVOYANT_TASKS_MAX: usize = 20_000;
 
 /// Runs the simulations and prints their figures.
@@ -61,7 +61,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
         .into());
     }
     check_beside_ticks(args, &policies, &workload)?;
-    // Clairvoyant schedules are one more row.
+    // Clairvoyant schedules add a row.
     let runs = loads.len() * (args.policy.len() * scalings(&fleet).len() + 1) * args.seeds as usize;
     let mut progress = SeedsProgress::new(runs as u64);
     let mut series: Vec<Series> = Vec::new();
@@ -90,7 +90,7 @@ fn simulate(args: &SimulateArgs, out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns an error for arguments that do not go together with ticks.
+/// Returns an error for arguments that contradict a workload with ticks.
 fn check_beside_ticks(
     args: &SimulateArgs,
     policies: &[Policy],
@@ -110,7 +110,7 @@ fn check_beside_ticks(
     })
 }
 
-/// Warns if there are more ticks than lanes can do, or too many to leave room for the tasks.
+/// Warns if ticks exceed the lanes' capacity, or leave too little of it for the tasks.
 fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
     let Some(ticks) = &workload.ticks else { return };
     let (left, load) = (figures::left_by_ticks(fleet, workload), workload.load);
@@ -129,13 +129,13 @@ fn warn_of_ticks(fleet: &Fleet, workload: &Workload, has_load: bool) {
     }
 }
 
-/// Returns the deciders on the number of lanes, one after the other.
+/// Returns the autoscaling policies to simulate, or only the first if the fleet does not scale.
 fn scalings(fleet: &Fleet) -> &'static [Scaling] {
     let number = if fleet.autoscale.is_some() { Scaling::ALL.len() } else { 1 };
     &Scaling::ALL[..number]
 }
 
-/// Returns the figures of each policy at a load, and of the schedules that no policy can beat, with remarks.
+/// Returns the figures of each policy at a load, the figures of schedules that no policy can beat, and remarks.
 fn rows(
     args: &SimulateArgs,
     policies: &[Policy],

@@ -1,6 +1,6 @@
 //! `warptape tail`: prints the records of a topic, decoded, as they come.
 //!
-//! An undecodable record is printed with the reason, and does not end the command.
+//! A record that cannot be decoded is printed with the reason; the command continues.
 
 mod defaults;
 mod filter;

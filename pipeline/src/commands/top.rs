@@ -1,4 +1,5 @@
-//! `warptape top`: a running pipeline in the terminal, by its endpoint, or in lines without one.
+//! `warptape top`: shows a running pipeline in the terminal, with data from its endpoint; without a terminal it prints
+//! lines.
 
 mod candles;
 mod client;

@@ -47,7 +47,7 @@ fn create(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Points out an unused log, because its path may be mistyped.
+/// Mentions that the log is new and empty, because its path may be mistyped.
 fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
     if log.topics()?.is_empty() {
         to_stderr(format_args!("{} is a new, empty log", log.url()));
@@ -55,8 +55,8 @@ fn say_if_new(log: &dyn EventLog) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Ensures that the topics exist: missing ones are created on the embedded log, while on a cluster the operator
-/// decides. Returns the number of partitions of the ticks. Only a feed needs the topic of feeds.
+/// Ensures that the topics exist: missing ones are created on the embedded log; on a cluster they are an error, because
+/// its operator decides. Returns the number of partitions of the ticks. Only a feed needs the topic of feeds.
 pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -> anyhow::Result<i32> {
     if !settings.is_on_kafka() {
         say_if_new(log)?;
@@ -65,7 +65,7 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
     let missing = MissingTopics::find(log, &settings.topics.names, &settings.topic_plan())?;
     warn_of_compaction(&missing);
     let mut names: Vec<&str> = missing.specs.iter().map(|spec| spec.name.as_str()).collect();
-    // A run needs no topic of feeds.
+    // Only a feed needs the topic of feeds.
     names.retain(|name| purpose == Purpose::Feed || *name != settings.topics.names.feeds);
     ensure!(
         names.is_empty(),
@@ -77,8 +77,8 @@ pub fn ready_topics(log: &dyn EventLog, settings: &Settings, purpose: Purpose) -
     Ok(missing.partitions)
 }
 
-/// Warns of compaction on topics of ticks and the journal. It keeps only the newest record of a key, so ticks and
-/// entries are lost. Their results can no longer be computed or verified.
+/// Warns of compaction on the topics of ticks and the journal. Compaction keeps only the newest record of each key, so
+/// ticks and entries would be lost. Their results could then no longer be computed or verified.
 fn warn_of_compaction(missing: &MissingTopics) {
     for topic in &missing.compacted {
         tracing::warn!(
@@ -142,7 +142,7 @@ fn cells(of: &Partition<'_>) -> [String; 6] {
     [(*topic).to_owned(), partition.to_string(), first, next, offsets, compacted]
 }
 
-/// Formats the table, in which a topic is named once.
+/// Formats the table; a topic is named only in its first row.
 fn shown(partitions: &[Partition<'_>], room: Room) -> String {
     let row = |of: &Partition<'_>| {
         let mut row = cells(of).to_vec();

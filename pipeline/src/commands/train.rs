@@ -1,5 +1,5 @@
-//! `warptape train`: reads files, writes a network, its learning curve and a comparison. The training is in
-//! `warptape_train`.
+//! `warptape train`: reads files, writes a network, its learning curve and a comparison. The crate `warptape_train` has
+//! the training.
 
 #[cfg(feature = "training")]
 mod learning;
@@ -14,7 +14,7 @@ pub fn execute(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     learning::execute(args)
 }
 
-/// Explains how to build a binary that trains.
+/// Returns an error that names the feature needed for training.
 #[cfg(not(feature = "training"))]
 pub fn execute(_: &TrainArgs) -> anyhow::Result<ExitCode> {
     Err(crate::usage_error::UsageError::not_built("train", "training").into())

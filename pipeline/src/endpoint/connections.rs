@@ -1,4 +1,4 @@
-//! The open connections, limited in number: an address that opens more closes its own.
+//! The open connections, limited in number. Beyond the limit, the address with the most connections loses its oldest.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
-/// Connections by rising number, each with the address of its client.
+/// Connections by increasing number, each with the address of its client.
 #[derive(Clone, Default)]
 pub(super) struct Connections(Arc<Mutex<Open>>);
 
@@ -17,15 +17,15 @@ struct Open {
     of: BTreeMap<u64, (IpAddr, Option<AbortHandle>)>,
 }
 
-/// Place of a connection, freed when this is dropped.
+/// A connection's place among the open ones, freed when this is dropped.
 pub(super) struct Permit {
     connections: Connections,
     number: u64,
 }
 
 impl Connections {
-    /// Takes a place for a connection. If there are `most` already, the oldest one of the address with most connections
-    /// is closed.
+    /// Takes a place for a connection. If `most` connections are open, closes the oldest one of the address that has
+    /// the most.
     pub(super) fn enter(&self, from: IpAddr, most: usize) -> Permit {
         let mut open = self.lock();
         if open.of.len() >= most {
@@ -45,7 +45,7 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        // A holder leaves whole values behind, even if it panics.
+        // A panic while the lock is held leaves the contents consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(numbers(), [1, 2, 3, 4, 5]);
         let newest = connections.enter(one, 5);
         assert_eq!(numbers(), [1, 3, 4, 5, 6]);
-        // The other address has fewer connections now.
+        // The other address now has fewer connections.
         let last = connections.enter(one, 5);
         assert_eq!(numbers(), [3, 4, 5, 6, 7]);
         drop((places, newest));

@@ -1,5 +1,5 @@
-//! An operator's command over HTTP: it goes into the log like one of `warptape control`, and its answer comes from
-//! there.
+//! An operator's command over HTTP. It goes through the log like a command of `warptape control`, and so does its
+//! answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,21 +17,21 @@ use crate::order::{Order, StoppedSince};
 
 /// Greatest length of a command, in bytes.
 pub(super) const BYTES_MAX: usize = 64 << 10;
-/// Longest wait for an answer, in seconds: shorter than the life of a connection.
+/// Longest wait for an answer, in seconds; shorter than the life of a connection.
 pub(super) const TIMEOUT_S_MAX: u64 = 50;
-/// Wait for an answer if the command names none, in seconds.
+/// Default wait for an answer, in seconds.
 pub(super) const TIMEOUT_S: u64 = 10;
 
 /// Body of a posted command.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Posted {
-    /// The command, in the form of `warptape tail control -o json`.
+    /// The command, in the JSON form of `warptape tail control -o json`.
     command: ControlCommand,
     /// Name of the sender, for the journal.
     #[serde(default = "somebody")]
     by: String,
-    /// Time in seconds within which the command may be executed, and for which its answer is awaited.
+    /// Time in seconds for which the command may be executed, and its answer is awaited.
     #[serde(default = "timeout_s")]
     timeout_s: u64,
 }
@@ -44,7 +44,7 @@ fn timeout_s() -> u64 {
     TIMEOUT_S
 }
 
-/// Sends commands to this process, one after the other.
+/// Sends commands to this process, one at a time.
 pub(super) struct Orders {
     log: Arc<dyn EventLog>,
     topics: Topics,
@@ -92,7 +92,7 @@ impl Orders {
         let stopped: StoppedSince =
             Arc::new(move || (has_ended.load(Ordering::Relaxed) || Instant::now() >= until).then_some(began));
         let given = tokio::task::spawn_blocking(move || {
-            // The turn ends with the command, even if the client no longer waits.
+            // The next command waits until this one has ended, even if this client no longer waits.
             let _turn = turn;
             let mut result = None;
             let keep = |answered| {
@@ -122,7 +122,7 @@ fn answered(result: &ControlResult) -> (StatusCode, Value) {
     (status, serde_json::to_value(result).expect("an answer has names and texts alone"))
 }
 
-/// Returns an error as an answer.
+/// Returns an error as an HTTP answer.
 pub(super) fn told(status: StatusCode, error: &str) -> (StatusCode, Value) {
     (status, json!({ "error": error }))
 }

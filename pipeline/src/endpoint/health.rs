@@ -1,4 +1,4 @@
-//! Health of a pipeline: the state of each component, with the reason if it is not well. A pure function of the view.
+//! Health of a pipeline: the state of each component, with the reason if it is unwell. A pure function of the view.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,19 @@ use warptape_schemas::journal::BreakerState;
 use super::sampler::Disk;
 use super::view::{View, seconds_since};
 
-/// Silence of an engine, in seconds, from which on it counts as hanging.
+/// Silence of the engine, in seconds, after which it counts as hanging.
 const SILENT_MAX_S: f64 = 10.0;
-/// The same for /livez. It is longer because a supervisor kills a process that is not alive.
+/// Silence of the engine, in seconds, after which /livez fails. It is longer because a supervisor then kills the
+/// process.
 const LIVE_MAX_S: f64 = 60.0;
-/// Greatest time of a lane for a batch, in seconds.
+/// Longest time, in seconds, that a lane may take for a batch.
 const STALL_MAX_S: f64 = 10.0;
-/// Share of dead letters among records within half a minute from which on they are a flood, and their least number.
+/// Share of dead letters among the records of half a minute above which there are too many, and their least number.
 const DEAD_SHARE_MAX: f64 = 0.01;
 const DEAD_MIN: u64 = 10;
-/// Least number of late or dead ticks within half a minute to judge by.
+/// Least number of late or dead ticks in half a minute that is judged.
 const REFUSED_MIN: u64 = 10;
-/// Greatest length of a foreign cause that is repeated, in characters.
+/// Greatest number of characters of an external cause that are repeated.
 const CAUSE_CHARS_MAX: usize = 400;
 
 /// States of a component.
@@ -36,7 +37,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Returns its name, as in JSON.
+    /// Returns the state's name in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -51,7 +52,7 @@ impl State {
 pub(super) struct Component {
     pub(super) name: &'static str,
     pub(super) state: State,
-    /// The trouble, or the present activity.
+    /// The trouble, or the current activity.
     pub(super) reason: String,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Health {
     pub(super) status: State,
     /// True if the pipeline reads, commits and computes.
     pub(super) ready: bool,
-    /// True if the process should be kept: one that is not alive does not recover by itself.
+    /// True if the process should keep running; one that is not live cannot recover by itself.
     pub(super) live: bool,
     pub(super) node: String,
     pub(super) group: String,
@@ -96,7 +97,7 @@ pub(super) fn assess(view: &View<'_>) -> Health {
         ticks(view),
         symbols(view),
     ];
-    // Hot state is derived from the log; its loss does not stop reading or committing.
+    // Hot state is derived from the log; its loss stops neither reading nor committing.
     let ready = components.iter().all(|component| component.state != State::Down);
     let others = hot_state(view).into_iter().chain(devices(view)).chain(partitioner(view));
     let components: Vec<_> = components.into_iter().chain(others).collect();
@@ -116,7 +117,7 @@ pub(super) fn component(name: &'static str, state: State, reason: impl Into<Stri
     Component { name, state, reason: reason.into() }
 }
 
-/// Returns the engine's silence, in seconds; `None` before its first report.
+/// Returns the time since the engine's last report, in seconds; `None` before its first one.
 fn silence_s(view: &View<'_>) -> Option<f64> {
     (view.engine.at_ns > 0).then(|| (view.now_ns - view.engine.at_ns).max(0) as f64 / 1e9)
 }
@@ -212,7 +213,7 @@ fn lanes(view: &View<'_>) -> Component {
         } else if lane.breaker == BreakerState::Open {
             wrong.push(format!("the breaker of {name} is open"));
         } else if lane.load.in_service {
-            // A drained lane is well, but does not work.
+            // A drained lane is healthy, but does not work.
             working += 1;
         }
     }
@@ -254,7 +255,7 @@ fn lag(view: &View<'_>) -> Component {
 fn dead_letters(view: &View<'_>) -> Component {
     let recent = &view.sampled.recent;
     let (dead, records) = (recent.dead_letters, recent.records);
-    // Ticks of a record may be dead letters, each by itself.
+    // Each tick of a record may be a dead letter of its own.
     let read = records.max(recent.ticks + recent.dead_ticks);
     let is_flood = dead >= DEAD_MIN && dead as f64 >= DEAD_SHARE_MAX * read as f64;
     let state = if is_flood { State::Degraded } else { State::Ok };
@@ -326,7 +327,7 @@ fn hot_state(view: &View<'_>) -> Option<Component> {
     Some(component("hot_state", state, reason))
 }
 
-/// Returns the trouble of producers with different partitioners; `None` if they agree.
+/// Returns the trouble if producers use different partitioners; `None` if they agree.
 fn partitioner(view: &View<'_>) -> Option<Component> {
     let split = &view.engine.status.split_symbols;
     (split.count > 0).then(|| component("partitioner", State::Degraded, cut(&split.to_string())))
@@ -373,7 +374,7 @@ pub(super) fn device_troubles(view: &View<'_>, device: &str) -> Vec<String> {
     troubles
 }
 
-/// Cuts a foreign cause to [`CAUSE_CHARS_MAX`].
+/// Cuts an external cause to [`CAUSE_CHARS_MAX`].
 pub(super) fn cut(cause: &str) -> String {
     if cause.chars().count() <= CAUSE_CHARS_MAX {
         return cause.to_owned();
@@ -392,7 +393,7 @@ mod tests {
     use super::*;
     use crate::watch::Lost;
 
-    /// Returns the status, readiness and the reason of one component, after a change to a healthy pipeline.
+    /// Returns a component's state, the readiness and the component's reason after a change to a healthy pipeline.
     fn assessed(name: &str, change: impl FnOnce(&mut View<'_>)) -> (State, bool, String) {
         let watched = watched();
         let mut view = view(&watched);
@@ -457,7 +458,7 @@ mod tests {
         let expected = "partition 1 is 500 records behind; the first has waited for 20.0 s; 300 of them wait for a producer to end its transaction";
         assert_eq!(reason, expected);
 
-        // Without the log's answer nothing is known, least of all that everything is committed.
+        // Without an answer of the log, nothing is known; above all, not that everything is committed.
         let (status, ready, reason) = assessed("lag", |view| view.sampled.lag.at_ns = NOW_NS - 7 * S);
         assert_eq!((status, ready), (State::Degraded, true));
         assert_eq!(reason, "the lag of partitions has been unknown for 7 s: the log has not answered");

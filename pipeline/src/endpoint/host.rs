@@ -1,25 +1,25 @@
 //! The host name in requests to the endpoint.
 //!
-//! A foreign page may have its own name lead to this machine (DNS rebinding). To a browser, data read here then belong
-//! to that page. The browser sends the name along, so such requests are refused. An address as host is safe, because no
-//! page can own it.
+//! The check protects against DNS rebinding. In this attack, a foreign page makes its own name resolve to this machine,
+//! and the browser then lets the page read data from here. The browser sends that name along, so requests with foreign
+//! names are refused. An address as host is safe, because no page can own it.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Uri, header};
 
-/// Returns the name or address that a request is for, without its port, in lower case; `None` if the request has none.
+/// Returns the host name or address in a request, without its port, in lower case; `None` if the request has none.
 /// Browsers always send one.
 pub(super) fn of(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     let named = match uri.authority() {
         Some(authority) => authority.as_str(),
-        // A header that is not text is none of the allowed names.
+        // A header that is not text cannot be an allowed name.
         None => headers.get(header::HOST)?.to_str().unwrap_or("?"),
     };
     Some(without_port(named).trim_end_matches('.').to_ascii_lowercase())
 }
 
-/// True for this machine's own name for itself, for an address, and for one of these names.
+/// True if the host is localhost, an address, or one of `names`.
 pub(super) fn is_own(host: &str, names: &[String]) -> bool {
     let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let is_local = host == "localhost" || host.ends_with(".localhost");
@@ -28,7 +28,7 @@ pub(super) fn is_own(host: &str, names: &[String]) -> bool {
 
 fn without_port(named: &str) -> &str {
     match named.rfind(':') {
-        // An IPv6 address has colons itself, and stands in brackets.
+        // An IPv6 address contains colons, and is in brackets.
         Some(colon) if named.find(']').is_none_or(|bracket| bracket < colon) => &named[..colon],
         _ => named,
     }

@@ -1,7 +1,7 @@
-//! The HTTP server: connections with their limits, and the routes of pages.
+//! The HTTP server: limits on connections, and routes to pages.
 //!
 //! Clients may be slow, many or hostile. The number of connections, their lifetimes and the size of requests are
-//! limited. Each page is made at most once in a quarter of a second. Data of the live page have limits of their own.
+//! limited. Each page is made at most four times a second. The live page's data have limits of their own.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
@@ -32,18 +32,18 @@ use super::scrape::Format;
 use super::tls::Tls;
 use crate::settings::{EndpointSettings, Unguarded};
 
-/// Greatest number of connections. A further one closes the oldest of the address with most connections.
+/// Greatest number of connections. Another one closes the oldest of the address with the most connections.
 const CONNECTIONS_MAX: usize = 512;
-/// Longest time of a connection for TLS, and for the head of each request.
+/// Longest time that a connection may take for TLS, and for the head of each request.
 const HEAD_MAX: Duration = Duration::from_secs(5);
-/// Longest life of a connection; a client that wants more opens another.
+/// Longest life of a connection; the client may then open another.
 const CONNECTION_MAX: Duration = Duration::from_secs(60);
 /// Greatest length of a request's head, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Bytes of answers that the system keeps for a client that does not read. Its default is megabytes for each
+/// Bytes of answers that the system buffers for a client that does not read. The system's default is megabytes for each
 /// connection.
 const UNREAD_BYTES_MAX: usize = 128 << 10;
-/// Pause after a failed accept, for example because no file can be opened.
+/// Pause after a failed accept, for example if the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Access rules of the pages.
@@ -52,7 +52,7 @@ pub(super) struct Guard {
     token: Option<blake3::Hash>,
     /// Names of the endpoint besides localhost and addresses.
     hosts: Vec<String>,
-    /// Pages that may be read without a token if none is set.
+    /// Pages that may be read without a token, if no token is set.
     unguarded: Unguarded,
 }
 
@@ -61,7 +61,7 @@ enum Refusal {
     NoToken,
     /// The page needs a token, and none is set.
     NoTokenSet,
-    /// The request's host name is none of the endpoint's.
+    /// The host name of the request is not allowed.
     Host(String),
 }
 
@@ -75,7 +75,7 @@ impl Guard {
         self.token.is_some()
     }
 
-    /// Checks a request. With the token any host name is allowed, because no foreign page has the token.
+    /// Checks a request. With the token any host name is allowed, because a foreign page cannot know the token.
     fn admits(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         match (&self.token, self.unguarded) {
             (Some(token), _) if Self::presents(token, headers) => Ok(()),
@@ -91,7 +91,7 @@ impl Guard {
     fn presents(token: &blake3::Hash, headers: &HeaderMap) -> bool {
         let presented = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let presented = presented.and_then(|value| value.split_once(' '));
-        // Hashes are compared in constant time.
+        // Comparing hashes takes constant time.
         presented.is_some_and(|(scheme, presented)| {
             scheme.eq_ignore_ascii_case("bearer") && blake3::hash(presented.trim().as_bytes()) == *token
         })
@@ -102,7 +102,7 @@ impl Guard {
 pub(super) struct Served {
     pub(super) guard: Guard,
     pub(super) pages: Pages,
-    /// Way to send commands; `None` for a verifier, which takes none.
+    /// Sends commands; `None` for a verifier, which accepts none.
     pub(super) orders: Option<Orders>,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn serve(
     };
     let serving = async {
         listener.set_nonblocking(true)?;
-        // Connections inherit the size from the listener.
+        // Connections inherit the buffer size from the listener.
         SockRef::from(&listener).set_send_buffer_size(UNREAD_BYTES_MAX)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let app = Router::new().fallback(answer).with_state(served.clone());
@@ -135,7 +135,7 @@ pub(super) fn serve(
     if let Some(orders) = &served.orders {
         orders.end();
     }
-    // Open connections end with the runtime.
+    // Open connections are closed with the runtime.
     runtime.shutdown_background();
 }
 
@@ -168,17 +168,17 @@ async fn accept(listener: &tokio::net::TcpListener, mut tls: Option<Tls>, app: R
     }
 }
 
-/// Answers the requests of a connection, until it ends or reaches its greatest age.
+/// Answers the requests of a connection, until it ends or reaches its maximum age.
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        // Each connection takes one request, so that idle clients keep no places.
+        // Each connection serves one request, so that idle clients occupy no places.
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     tokio::pin!(connection);
-    // Errors of a client are not reported.
+    // Errors of clients are ignored.
     if timeout(CONNECTION_MAX, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         drop(timeout(HEAD_MAX, connection).await);
@@ -198,7 +198,7 @@ async fn answer(State(served): State<Arc<Served>>, request: Request) -> Result<R
     Ok(answered(&served, &parts.method, &parts.uri, &parts.headers))
 }
 
-/// Answers a request for the live page or its data; `None` for another path. The page's files tell nothing of the
+/// Answers a request for the live page or its data; `None` for another path. The page's files contain nothing about the
 /// pipeline, so they need no token.
 async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Response> {
     let path = parts.uri.path();
@@ -232,7 +232,8 @@ async fn lived(served: &Served, live: &LivePage, parts: &Parts) -> Option<Respon
     }))
 }
 
-/// True if a browser says that a page of another site asks: an image or a script there could keep the pipeline at work.
+/// True if the browser reports that another site's page makes the request. An image or a script there could keep the
+/// pipeline busy.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none")
 }
@@ -242,7 +243,7 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     accept.split(',').any(|media| media.split(';').next().is_some_and(|media| media.trim() == "text/html"))
 }
 
-/// Adds the headers that keep a browser from anything but the page's own files and data.
+/// Adds headers that make the browser load nothing but the page's own files and data.
 fn guarded(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(POLICY));
@@ -251,7 +252,7 @@ fn guarded(mut response: Response) -> Response {
     response
 }
 
-/// Executes a command. It always needs the token: without a token, reading may be open, but commands are not.
+/// Executes a command. A command always needs the token, even where pages may be read without one.
 async fn commanded(served: &Served, parts: &Parts, body: Body) -> Response {
     let Some(orders) = &served.orders else {
         return plain(StatusCode::NOT_FOUND, "a verifier takes no commands\n".to_owned());
@@ -304,13 +305,13 @@ fn answered(served: &Served, method: &Method, uri: &Uri, headers: &HeaderMap) ->
     }
     let made = served.pages.get(page);
     if !is_admitted {
-        // A probe needs no token. The cause may name brokers and files, so it is only for clients with the token.
+        // A probe needs no token. Its cause may name brokers and files, so only clients with the token get it.
         return respond(made.status, made.content_type, Body::from(without_cause(&made.bytes)));
     }
     respond(made.status, made.content_type, Body::from(made.bytes))
 }
 
-/// Returns a probe's text up to the colon before the cause.
+/// Returns a probe's text without the cause, which follows a colon.
 fn without_cause(told: &[u8]) -> Vec<u8> {
     let word = told.split(|byte| [b':', b'\n'].contains(byte)).next().unwrap_or_default();
     [word, b"\n"].concat()

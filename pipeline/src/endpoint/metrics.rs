@@ -1,4 +1,4 @@
-//! The metrics, for Prometheus and for OTLP. Their values are in [`scrape`](super::scrape) and in `otlp`.
+//! The metrics, for Prometheus and for OTLP. [`scrape`](super::scrape) and `otlp` supply their values.
 //!
 //! Names are stable, contain their unit and begin with `warptape_`. Label values are bounded by the configuration
 //! (partitions, lanes, devices) or by this program (kinds, reasons). docs/metrics.md is generated from [`METRICS`]; a
@@ -7,11 +7,11 @@
 /// Kinds of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A count that only rises, and begins at 0 with the process; its name ends in `_total`.
+    /// A count that only rises, starting at 0 with the process; its name ends in `_total`.
     Counter,
     /// A value that rises and falls.
     Gauge,
-    /// A distribution.
+    /// A distribution of values.
     Histogram,
 }
 
@@ -26,7 +26,7 @@ pub struct Metric {
     pub(super) unit: &'static str,
     /// Names of the labels.
     pub labels: &'static [&'static str],
-    /// Meaning: one sentence.
+    /// Description in one sentence.
     pub help: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Metric {
         format!("warptape_{}{unit}{total}", self.name)
     }
 
-    /// Returns the name for OpenTelemetry. A collector builds the name of a scrape from it and the unit.
+    /// Returns the name in OpenTelemetry. Collectors append the unit to get the Prometheus name.
     #[cfg(feature = "otlp")]
     pub(crate) fn otlp_name(&self) -> String {
         format!("warptape.{}", self.name)
@@ -190,8 +190,8 @@ metrics! {
 }
 
 metrics! {
-    /// All metrics that only a verifier has, in the order of a scrape. It has `build_info` and the `process` metrics as
-    /// well.
+    /// All metrics that only a verifier has, in the order of a scrape. A verifier has `build_info` and the `process`
+    /// metrics as well.
     VERIFIER_METRICS;
 
     VERIFIED_ENTRIES = Counter "verifier_entries" "" [] "Journal entries that were stepped again with identical results.";
@@ -203,7 +203,7 @@ metrics! {
     VERIFIER_SEQUENCE = Gauge "verifier_difference_sequence" "" [] "Sequence of the journal entry that differs, or that sealed the transaction that differs; absent without a difference.";
 }
 
-/// Metric of OTLP alone: rows waiting for all lanes. A scrape has them by lane and by partition.
+/// A metric of OTLP only: rows waiting for all lanes. A scrape has them by lane and by partition instead.
 #[cfg(feature = "otlp")]
 pub(crate) const WAITING_ROWS: Metric = Metric {
     name: "waiting_rows",
@@ -213,7 +213,7 @@ pub(crate) const WAITING_ROWS: Metric = Metric {
     help: "Rows that wait in host memory for a lane.",
 };
 
-/// Metric of OTLP alone, about its own losses.
+/// A metric of OTLP only: spans that it lost.
 #[cfg(feature = "otlp")]
 pub(crate) const LOST_SPANS: Metric = Metric {
     name: "otlp_lost_spans",
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Metrics without a panel: ticks are shown instead of the records that hold them.
+    /// Metrics without a panel on the dashboard: ticks are shown instead of the records that contain them.
     const WITHOUT_A_PANEL: [&str; 1] = ["warptape_read_records_total"];
 
     #[test]

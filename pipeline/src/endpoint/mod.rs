@@ -1,4 +1,4 @@
-//! The HTTP endpoint of a running pipeline, or of a verifier that follows one: metrics, health, probes.
+//! The HTTP endpoint of a running pipeline, or of a verifier: metrics, health, probes.
 //!
 //! ```text
 //!   engine ──► Progress ─┐
@@ -11,8 +11,8 @@
 //!
 //! A verifier's pages are made from its thread's reports ([`VerifierProgress`]).
 //!
-//! The endpoint only reads, and decides nothing: a pipeline without one does the same. Commands go through the log,
-//! like those of `warptape control`. Pages are made at most a few times a second, however often they are requested.
+//! The endpoint decides nothing: it reads the pipeline's state, and passes commands through the log, as `warptape
+//! control` does. Pages are made at most a few times a second, however often they are requested.
 
 mod connections;
 mod control;
@@ -84,7 +84,7 @@ pub enum EndpointError {
     Thread(#[source] std::io::Error),
 }
 
-/// The endpoint, until it is dropped.
+/// The running endpoint, which stops when this is dropped.
 pub struct Endpoint {
     url: String,
     live: LiveData,
@@ -104,8 +104,8 @@ impl Endpoint {
         Self::serve(listener, settings, Some(orders), Pages::of_pipeline(watched, log))
     }
 
-    /// Listens on an address, and serves the pages of a verifier of a journal, with its progress. The pages name the
-    /// process and its group.
+    /// Listens on an address, and serves the pages of a verifier that reports its state in `progress`. The pages name
+    /// the process and its group.
     pub fn start_for_verifier(
         listener: TcpListener,
         settings: &EndpointSettings,
@@ -140,7 +140,7 @@ impl Endpoint {
         Ok(Self { url, live, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the address for clients on this machine, such as `http://127.0.0.1:9464`.
+    /// Returns the endpoint's address for clients on this machine, such as `http://127.0.0.1:9464`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -155,13 +155,13 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread is reported already.
+            // The panic hook has already reported a panic of the thread.
             drop(thread.join());
         }
     }
 }
 
-/// Warns if the address is reachable from other machines, because all may then read pages that need no token.
+/// Warns if other machines can reach the address, because they can read the pages that need no token.
 fn warn_of_openness(address: SocketAddr, settings: &EndpointSettings) {
     let is_open = settings.token.is_none() && settings.unguarded == Unguarded::Pages;
     if is_open && !address.ip().is_loopback() {
@@ -177,7 +177,7 @@ pub fn listen(address: &str) -> Result<TcpListener, EndpointError> {
     TcpListener::bind(address).map_err(|source| EndpointError::Listen { address: address.to_owned(), source })
 }
 
-/// Returns the URL of the endpoint of these settings, or the default one, from this machine.
+/// Returns the URL at which this machine reaches the configured endpoint, or the default one.
 pub fn url_of(settings: &EndpointSettings) -> String {
     let default = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
     let address = settings.listen.parse().map_or(default, reachable);
@@ -185,7 +185,7 @@ pub fn url_of(settings: &EndpointSettings) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Returns an address to connect to: one that stands for all of a machine's becomes the one of this machine.
+/// Returns an address to connect to: replaces the unspecified address with this machine's own.
 fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(match address {

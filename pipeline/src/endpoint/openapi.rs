@@ -1,10 +1,10 @@
-//! The endpoint as an OpenAPI document: its pages, and the command that may be posted.
+//! The endpoint's OpenAPI document: its pages and the command that clients may post.
 
 use serde_json::{Map, Value, json};
 
 use super::pages::{CONTROL, LIVE, OPENAPI, PAGE_ABOUT, Page, ROUTES};
 
-/// The OpenAPI document.
+/// Returns the OpenAPI document.
 pub(super) fn openapi() -> Value {
     let mut paths = Map::new();
     for route in &ROUTES {
@@ -20,7 +20,7 @@ pub(super) fn openapi() -> Value {
         if route.may_be_unavailable {
             responses["503"] = answer("The same page while the state is bad", route.media);
         }
-        // Anybody may probe.
+        // Anyone may call a probe.
         let is_probe = matches!(route.page, Page::Live | Page::Ready);
         let security = if is_probe { json!([{}]) } else { json!([{}, {"token": []}]) };
         if !is_probe {
@@ -70,7 +70,7 @@ pub(super) fn openapi() -> Value {
     })
 }
 
-/// Adds the answers to those who may not read.
+/// Adds the answers to clients that lack access.
 fn refusals(responses: &mut Value) {
     responses["421"] = told("The Host header is not a name of the endpoint.");
     responses["401"] = told("A token is required (endpoint.token) and was not presented.");
@@ -86,7 +86,7 @@ fn told(why: &str) -> Value {
     answer(why, "text/plain")
 }
 
-/// A posted command and its answers.
+/// Returns the description of a posted command and its answers.
 fn control() -> Value {
     let posted = json!({
         "type": "object",
@@ -132,7 +132,7 @@ fn control() -> Value {
 mod tests {
     use super::*;
 
-    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` writes the file anew.
+    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` rewrites the file.
     #[test]
     fn the_document_in_docs_is_that_of_the_endpoint() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi.json");

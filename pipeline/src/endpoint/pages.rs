@@ -1,4 +1,4 @@
-//! The pages of an endpoint, each made at most once in a quarter of a second.
+//! The pages of an endpoint, each made at most four times a second.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,13 +39,13 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     /// The page. Metrics are in text form, unless the request's `Accept` asks for another.
     pub(super) page: Page,
-    /// Contents in words.
+    /// Description of the contents.
     pub(super) about: &'static str,
     /// Media type of the answer.
     pub(super) media: &'static str,
     /// True if the page may answer with status 503.
     pub(super) may_be_unavailable: bool,
-    /// True if a verifier has the page as well.
+    /// True if a verifier has the page, too.
     pub(super) of_verifier: bool,
 }
 
@@ -76,11 +76,11 @@ pub(super) const ROUTES: [Route; 7] = [
 
 /// Path of commands.
 pub(super) const CONTROL: &str = "/control";
-/// Contents of the path `/` in words.
+/// Description of the path `/`.
 pub(super) const PAGE_ABOUT: &str = "the live page for browsers (HTML); this list for others";
 /// A parameter of a query: its name, true if it is required, and a description.
 type Parameter = (&'static str, bool, &'static str);
-/// Data of the live page: path, media type, parameters, and contents in words.
+/// Data of the live page: path, media type, parameters, and description.
 pub(super) const LIVE: [(&str, &str, &[Parameter], &str); 4] = [
     ("/live.json", JSON, &[], "state of the pipeline, as the live page shows it (JSON)"),
     ("/live", "text/event-stream", &[], "the same twice a second (server-sent events)"),
@@ -104,7 +104,7 @@ pub(super) const LIVE: [(&str, &str, &[Parameter], &str); 4] = [
         "explanation of a signal, an entry of the journal, or a risk request",
     ),
 ];
-/// Path of the endpoint's description.
+/// Path of the OpenAPI document.
 pub(super) const OPENAPI: &str = "/openapi.json";
 
 const TEXT: &str = "text/plain";
@@ -123,7 +123,7 @@ impl Route {
     }
 }
 
-/// The list of pages, for clients that ask for another one.
+/// Returns the list of pages, for clients that request an unknown one.
 pub(super) fn list(is_verifier: bool) -> String {
     let pages = ROUTES.iter().filter(|route| route.of_verifier || !is_verifier);
     let mut lines: Vec<_> = pages.map(|route| (route.path.to_owned(), route.about)).collect();
@@ -139,7 +139,7 @@ pub(super) fn list(is_verifier: bool) -> String {
 
 /// Subjects of pages.
 enum Subject {
-    /// A running pipeline with its sampler; `None` if the system could start no thread, and then there is no lag.
+    /// A running pipeline, with the sampler that measures its lag; `None` if the system could not start its threads.
     Pipeline(Arc<Watched>, Option<Arc<Sampler>>),
     /// A verifier that follows a log.
     Verifier(WatchedVerifier),
@@ -198,13 +198,13 @@ fn status(is_good: bool) -> StatusCode {
     if is_good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }
 
-/// Makes pages, and caches them for a moment.
+/// Makes pages, and caches each for [`PAGE_AGE_MAX`].
 pub(super) struct Pages {
     subject: Subject,
     log: Arc<dyn EventLog>,
     clock: Clock,
     made: Mutex<BTreeMap<Page, Made>>,
-    /// The live page; `None` for a verifier, or if the system could start no thread.
+    /// The live page; `None` for a verifier, or if the system could not start its thread.
     pub(super) live: Option<LivePage>,
 }
 
@@ -232,7 +232,7 @@ impl Pages {
         Self { subject: Subject::Verifier(watched), log, clock, made: Mutex::default(), live: None }
     }
 
-    /// Returns a page as of now, or of a moment ago.
+    /// Returns a page, made now or at most [`PAGE_AGE_MAX`] ago.
     pub(super) fn get(&self, page: Page) -> Made {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = made.get(&page).filter(|kept| kept.at.elapsed() < PAGE_AGE_MAX) {

@@ -1,9 +1,9 @@
-//! Resource usage of the process, as the system reports it.
+//! Resource usage of the process, as the operating system reports it.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// Processor time and memory of this process.
+/// Resource usage of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// Processor time of all threads, in seconds.
@@ -31,8 +31,8 @@ pub(super) fn usage() -> Usage {
     }
 }
 
-/// Returns the least of the machine's memory and the limits of this process's control groups, below a root of the file
-/// system.
+/// Returns the smallest of the machine's memory and the limits of this process's control groups. `root` is the root of
+/// the file system.
 fn memory_limit(root: &Path) -> Option<u64> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let machine =
@@ -47,7 +47,7 @@ fn memory_limit(root: &Path) -> Option<u64> {
             "memory" => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
             _ => return Vec::new(),
         };
-        // Limits of outer groups apply as well. In a container the path may be the host's, and the folder the
+        // Limits of outer groups apply, too. In a container the path may be the host's, while the folder is the
         // container's own.
         let ancestors = Path::new(path.trim_start_matches('/')).ancestors();
         let limit = |group: &Path| {

@@ -9,7 +9,7 @@ use super::health::device_troubles;
 use super::scrape::throttle_reasons;
 use super::view::View;
 
-/// Returns the health of each GPU, and the lanes on it.
+/// Returns the health of each GPU, and its lanes.
 pub(super) fn gpu_health(view: &View<'_>) -> Value {
     let devices: Vec<Value> = view.engine.samples.iter().map(|(device, sample)| {
         let troubles = device_troubles(view, device);
@@ -82,7 +82,7 @@ pub(super) fn devices(view: &View<'_>) -> Vec<Value> {
     devices
 }
 
-/// Returns the pipeline's speed: in the last half minute, and since the start.
+/// Returns the pipeline's speed in the last half minute and since the start.
 pub(super) fn performance(view: &View<'_>) -> Value {
     let recent = &view.sampled.recent;
     let per_second = |count: u64| if recent.seconds > 0.0 { count as f64 / recent.seconds } else { 0.0 };
@@ -106,7 +106,7 @@ pub(super) fn performance(view: &View<'_>) -> Value {
     })
 }
 
-/// Returns the GPU of a lane's device: `cuda:0` of `cuda:0#1`.
+/// Returns the GPU of a lane's device: `cuda:0` for `cuda:0#1`.
 fn gpu_of(device: &str) -> &str {
     device.split('#').next().unwrap_or(device)
 }

@@ -1,7 +1,8 @@
-//! Values that need repeated sampling: the lag of partitions, rates, lanes that do not move, and the free space of the
-//! disk.
+//! Values that must be sampled repeatedly: the lag of partitions, rates, lanes that are stuck, and the free space of
+//! the disk.
 //!
-//! A thread of its own asks the log. A log that does not answer delays nothing else, and its last known values age.
+//! A separate thread queries the log. If the log does not answer, nothing else is delayed, and its last known values
+//! age.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -22,9 +23,9 @@ use crate::runtime::Progress;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for a thread's end.
 const END_MAX: Duration = Duration::from_secs(1);
-/// Greatest number of kept samples of a partition's end. Beyond it, every other one of the older half is dropped.
+/// Greatest number of samples kept of a partition's end. Beyond it, every second one of the older half is dropped.
 const ENDS_MAX: usize = 512;
-/// Time over which rates are measured, in ns.
+/// Time span over which rates are measured, in ns.
 const RATE_NS: i64 = 30_000_000_000;
 /// Age above which a sample of the log's ends is ignored, in ns.
 const SEEN_MAX_NS: i64 = 5_000_000_000;
@@ -39,20 +40,20 @@ pub(super) struct Sampled {
     pub(super) lag: SeenLag,
     /// Disk of the log; `None` if it is not on a disk of this machine.
     pub(super) disk: Option<Disk>,
-    /// Time in seconds for which each lane has been at the same batch; 0 without one.
+    /// Time in seconds for which each lane has been at the same batch; 0 for an idle lane.
     pub(super) stalls: Vec<f64>,
-    /// Work of the last half minute, or since the start.
+    /// Work of the last half minute, or since the start if that is shorter.
     pub(super) recent: Recent,
 }
 
-/// Lag of partitions, as far as it is known.
+/// Lag of partitions, if known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SeenLag {
-    /// Time at which the log last told the ends of its partitions, or was first asked; ns since the epoch.
+    /// Time at which the log last reported the ends of its partitions, or was first asked; ns since the epoch.
     pub(super) at_ns: i64,
     /// Lag of each partition of this process.
     pub(super) partitions: BTreeMap<i32, Lag>,
-    /// Error of the last question for the ends of partitions; `None` if it succeeded.
+    /// Error of the last query for the ends of partitions; `None` if it succeeded.
     pub(super) error: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl SeenLag {
 pub(super) struct Disk {
     /// Bytes that this process may still write.
     pub(super) free: u64,
-    /// Bytes in all.
+    /// Size of the disk, in bytes.
     pub(super) size: u64,
 }
 
@@ -84,24 +85,24 @@ impl Disk {
         Some(Self { free: stat.f_bavail * stat.f_frsize, size: stat.f_blocks * stat.f_frsize })
     }
 
-    /// True if a log being written will soon have no space left.
+    /// True if a log on this disk will soon have no space left.
     pub(super) fn is_scarce(&self) -> bool {
         self.free < FREE_MIN && self.free < self.size / FREE_SHARE_MIN
     }
 }
 
-/// Lag of a partition: records in the log that are not committed.
+/// Lag of a partition: its uncommitted records in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Lag {
-    /// Uncommitted records.
+    /// Number of uncommitted records.
     pub(super) records: i64,
-    /// Age of the first uncommitted record in seconds, since the partition's end was first seen after it.
+    /// Age of the first uncommitted record, in seconds, measured since a sample of the end first included it.
     pub(super) seconds: f64,
-    /// Uncommitted records that are not readable yet, because an earlier transaction of a producer is open.
+    /// Number of uncommitted records that cannot be read yet, because a producer's earlier transaction is open.
     pub(super) open_records: i64,
 }
 
-/// Work done within a time.
+/// Work done within a time span.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Recent {
     pub(super) seconds: f64,
@@ -110,15 +111,15 @@ pub(super) struct Recent {
     pub(super) signals: u64,
     pub(super) late: u64,
     pub(super) dead_letters: u64,
-    /// Ticks of the dead letters.
+    /// Number of ticks in the dead letters.
     pub(super) dead_ticks: u64,
     pub(super) commits: u64,
 }
 
-/// Sampling threads, until this is dropped.
+/// Sampling threads, which end when this is dropped.
 pub(super) struct Sampler {
     sampled: Arc<Mutex<Sampled>>,
-    /// Handles of the threads, which end when these are dropped.
+    /// Handles of the threads; dropping them ends the threads.
     _threads: [EachInterval; 2],
 }
 
@@ -166,11 +167,11 @@ fn lock(sampled: &Mutex<Sampled>) -> MutexGuard<'_, Sampled> {
     sampled.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that acts in intervals, until this is dropped.
+/// A thread that acts at intervals, and ends when this is dropped.
 pub(super) struct EachInterval {
-    /// The thread ends when this is dropped.
+    /// Dropping it ends the thread.
     stop: Option<Sender<()>>,
-    /// Disconnected at the end of the thread and of all that it held; nothing is sent.
+    /// Disconnected after the thread has ended and dropped all that it held; nothing is ever sent.
     ended: Receiver<()>,
 }
 
@@ -182,7 +183,7 @@ impl EachInterval {
     ) -> std::io::Result<Self> {
         let ((stop, stopped), (ends, ended)) = (bounded(0), bounded::<()>(0));
         let run = move || {
-            // Dropped after all that `act` holds.
+            // Dropped after everything that `act` holds.
             let _ends = ends;
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 act();
@@ -195,8 +196,8 @@ impl EachInterval {
 }
 
 impl Drop for EachInterval {
-    /// Waits for the thread, except while the log does not answer. A process that ends while one of its threads has the
-    /// embedded log open leaves the write-ahead log beside the file.
+    /// Waits for the thread, unless the log does not answer. If a process ends while a thread has the embedded log
+    /// open, the write-ahead log stays beside the file.
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.ended.recv_timeout(END_MAX) == Err(RecvTimeoutError::Timeout) {
@@ -205,8 +206,7 @@ impl Drop for EachInterval {
     }
 }
 
-/// Lag of a verifier behind the journal, measured by a thread that asks the log for the journal's ends, until this is
-/// dropped.
+/// Lag of a verifier behind the journal. A thread measures it from the journal's ends, until this is dropped.
 pub(super) struct JournalLag {
     seen: Arc<Mutex<SeenLag>>,
     _thread: EachInterval,
@@ -221,13 +221,13 @@ impl JournalLag {
         clock: Clock,
     ) -> std::io::Result<Self> {
         let seen = Arc::new(Mutex::new(SeenLag { at_ns: clock.now_ns(), ..SeenLag::default() }));
-        // Records in open transactions cannot be read, so a verifier is not behind because of them.
+        // Records in open transactions cannot be read, so they do not count as lag of a verifier.
         let (places, counts_open) = (Box::new(places), false);
         let asking = Asking { log, topic, places, counts_open, clock, ends: BTreeMap::new() };
         let of_thread = seen.clone();
         let thread = asking.start(move |asked| {
             let mut seen = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
-            // Without an answer of the log, the last state stays.
+            // The last state is kept if the log does not answer.
             if asked.error.is_none() {
                 *seen = asked;
             }
@@ -240,7 +240,7 @@ impl JournalLag {
     }
 }
 
-/// Returns the offset before which all records are committed, for each partition of a pipeline.
+/// Returns, for each partition of a pipeline, the offset before which all records are committed.
 fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
     let engine = progress.engine();
     let restored = engine.status.partitions.iter().filter(|partition| partition.is_restored);
@@ -252,20 +252,20 @@ fn committed(progress: &Progress) -> BTreeMap<i32, i64> {
         .collect()
 }
 
-/// Returns the partition's committed offset. `committed` is the one that this process committed last; `None` if it has
-/// committed none yet.
+/// Returns the partition's committed offset. `committed` is the last one that this process committed; `None` before its
+/// first commit.
 fn committed_to(partition: &PartitionStatus, committed: Option<i64>) -> i64 {
     let committed = committed.unwrap_or(partition.sealed_offset);
-    // Offsets after the last record have nothing to commit.
+    // Offsets after the last record need no commit.
     let is_all = committed >= partition.next_offset;
     if is_all { committed.max(partition.read_to) } else { committed }
 }
 
-/// State of the thread that asks the log for the ends of its partitions.
+/// State of the thread that queries the log for the ends of its partitions.
 struct Asking {
     log: Arc<dyn EventLog>,
     topic: String,
-    /// Returns the progress of each partition.
+    /// Returns the committed or verified offset of each partition.
     places: Box<dyn FnMut() -> BTreeMap<i32, i64> + Send>,
     /// True if records in open transactions count as lag.
     counts_open: bool,
@@ -274,14 +274,14 @@ struct Asking {
 }
 
 impl Asking {
-    /// Asks in intervals, on a thread of its own.
+    /// Starts a thread that queries the log at intervals.
     fn start(mut self, mut tell: impl FnMut(SeenLag) + Send + 'static) -> std::io::Result<EachInterval> {
         EachInterval::start("lag", INTERVAL, move || tell(self.ask()))
     }
 
-    /// Asks once. The time of the result is 0 if the log does not answer.
+    /// Queries the log once. The result's time is 0 if the log does not answer.
     fn ask(&mut self) -> SeenLag {
-        // Read before the ends: records committed meanwhile are no lag.
+        // Offsets are read before the ends, so the lag may be slightly too high, but never too low.
         let committed = (self.places)();
         let asked = self.ask_ends(&committed);
         let now_ns = self.clock.now_ns();
@@ -314,11 +314,11 @@ impl Asking {
     }
 }
 
-/// State of the thread that samples everything but the log.
+/// State of the thread that samples everything except the log.
 struct Looking {
     progress: Arc<Progress>,
     clock: Clock,
-    /// A folder on the disk of the log; `None` if that is not on this machine.
+    /// A folder on the disk of the log; `None` if the log is not on this machine.
     disk: Option<PathBuf>,
     totals: VecDeque<(i64, Recent)>,
     lanes: Vec<Stall>,
@@ -371,7 +371,7 @@ impl Looking {
     }
 }
 
-/// The time since when a lane's count of finished rows has not changed while it had a batch.
+/// Time since which a busy lane's number of finished rows has not changed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stall {
     rows: u64,
@@ -379,7 +379,7 @@ struct Stall {
 }
 
 impl Stall {
-    /// Returns the time for which the lane has been at the same batch, in seconds.
+    /// Returns the time in seconds for which the lane has been at the same batch.
     fn see(&mut self, now_ns: i64, is_at_work: bool, rows: u64) -> f64 {
         if !is_at_work || rows != self.rows {
             self.since_ns = None;
@@ -392,8 +392,8 @@ impl Stall {
     }
 }
 
-/// Sampled ends of a partition with their times. The written end counts, because a hanging transaction hides later
-/// records from readers.
+/// Samples of a partition's end, with their times. The written end is sampled, because a hanging transaction hides
+/// later records from readers.
 #[derive(Clone, Debug, Default)]
 struct Ends {
     written: VecDeque<(i64, i64)>,
@@ -408,7 +408,7 @@ impl Ends {
             // The partition was deleted and created again.
             seen.clear();
         }
-        // While the end stands still, the first and the last sample of it are enough.
+        // While the end does not move, its first and last samples are enough.
         let is_still = seen.iter().rev().take(2).filter(|&&(_, last)| last == end).count() == 2;
         if is_still {
             seen.pop_back();
@@ -423,8 +423,8 @@ impl Ends {
         }
     }
 
-    /// Returns the lag of a reader that has committed up to an offset. Between two samples the partition is assumed to
-    /// have grown evenly.
+    /// Returns the lag of a reader that has committed up to an offset. Assumes that the partition grows evenly between
+    /// two samples.
     fn lag(&self, committed: i64, now_ns: i64) -> Lag {
         let seen = &self.written;
         let Some(&(_, end)) = seen.back() else { return Lag::default() };
@@ -438,7 +438,7 @@ impl Ends {
                 let share = (committed - before_end) as f64 / (after_end - before_end) as f64;
                 before_ns + ((after_ns - before_ns) as f64 * share) as i64
             }
-            // The record was there at the first sample, so it is at least as old.
+            // The first sample already includes the record, so the record is at least that old.
             None => after_ns,
         };
         Lag {
@@ -459,7 +459,7 @@ mod tests {
         Lag { records, seconds, open_records: 0 }
     }
 
-    /// Returns an end before which all written records are readable.
+    /// Returns a partition end before which all written records are readable.
     fn at(end: i64) -> PartitionEnd {
         PartitionEnd { readable: end, written: end }
     }
@@ -507,7 +507,8 @@ mod tests {
         assert_eq!(ends.lag(0, 6_001 * S), behind(10, 1.0));
     }
 
-    /// Such an offset is the marker of a feed's last transaction: the log ends after it, and it is never committed.
+    /// Such an offset is the marker of a feed's last transaction: it is the last one in the log, and is never
+    /// committed.
     #[test]
     fn offsets_without_a_record_are_not_behind_once_they_were_read() {
         let partition = |next_offset, read_to, sealed_offset| PartitionStatus {
@@ -528,7 +529,7 @@ mod tests {
         assert_eq!(lag(partition(100, 101, 100), Some(100)), Lag::default());
         // There is nothing new since the start.
         assert_eq!(lag(partition(100, 101, 100), None), Lag::default());
-        // The record is not read yet, or not committed.
+        // The record is not read yet, or is not committed.
         assert_eq!(lag(partition(100, 100, 100), Some(100)), behind(1, 10.0));
         assert_eq!(lag(partition(100, 101, 100), Some(90)), behind(11, 10.0));
         assert_eq!(lag(partition(100, 101, 90), None), behind(11, 10.0));

@@ -1,4 +1,4 @@
-//! The values of all metrics at one moment, in one of the formats of a scrape.
+//! The values of all metrics at one moment, in one of the scrape formats.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -25,17 +25,17 @@ use super::view::View;
 /// Formats of a scrape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Format {
-    /// Prometheus' own text, which all scrapers read.
+    /// The Prometheus text format, which all scrapers read.
     Text,
     /// OpenMetrics 1.0.
     OpenMetrics,
-    /// Prometheus' protobuf, the only one with native histograms.
+    /// The Prometheus protobuf format, the only one with native histograms.
     #[cfg(feature = "native-histograms")]
     Protobuf,
 }
 
 impl Format {
-    /// Returns the richest format that an `Accept` header names.
+    /// Returns the richest format that an `Accept` header allows.
     pub(super) fn accepted(accept: &str) -> Self {
         let of = |name: &str| accept.split(',').any(|part| part.trim().starts_with(name));
         match () {
@@ -393,7 +393,7 @@ impl Page {
     }
 }
 
-/// Names of NVML's bits for limits on clocks. An idle GPU and one at its highest clocks are not throttled.
+/// Names of NVML's bits for clock limits. An idle GPU, and one at its highest clocks, are not throttled.
 const THROTTLE_REASONS: &[(u32, &str)] = &[
     (1, "applications_clocks_setting"),
     (2, "software_power_cap"),
@@ -405,7 +405,7 @@ const THROTTLE_REASONS: &[(u32, &str)] = &[
     (8, "display_clocks_setting"),
 ];
 
-/// Returns the names of the reasons for throttled clocks.
+/// Returns the names of the reasons for throttling.
 pub(crate) fn throttle_reasons(bits: u64) -> impl Iterator<Item = &'static str> {
     THROTTLE_REASONS.iter().filter(move |(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| *name)
 }
@@ -471,7 +471,7 @@ mod tests {
             let text = text(format);
             for metric in METRICS {
                 let name = metric.full_name();
-                // OpenMetrics names a counter's family without `_total`.
+                // In OpenMetrics, a counter's family has a name without `_total`.
                 let family = match format {
                     Format::OpenMetrics => name.trim_end_matches("_total"),
                     _ => &name,
@@ -511,7 +511,7 @@ mod tests {
         assert_eq!(Format::accepted(plain), Format::OpenMetrics);
         #[cfg(feature = "native-histograms")]
         assert_eq!(Format::accepted(&native), Format::Protobuf);
-        // A build without protobuf answers with the next named format.
+        // A build without protobuf answers in the next format that the header names.
         #[cfg(not(feature = "native-histograms"))]
         assert_eq!(Format::accepted(&native), Format::OpenMetrics);
         assert_eq!(Format::accepted("*/*"), Format::Text);

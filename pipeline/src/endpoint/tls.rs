@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 use super::EndpointError;
 use crate::bounded_file;
 
-/// Time between two checks of the files, while clients connect.
+/// Time between two checks of the files. A new connection triggers a check.
 const LOOK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Accepts connections with the newest certificate.
@@ -20,12 +20,12 @@ pub(super) struct Tls {
     certificate: PathBuf,
     key: PathBuf,
     acceptor: TlsAcceptor,
-    /// Times of change of the files at the last check.
+    /// Modification times of the files at the last check.
     changed: Changed,
     looked: Instant,
 }
 
-/// Times of change of the certificate and its key; `None` for a file that cannot be inspected.
+/// Modification times of the certificate and its key; `None` for a file that cannot be inspected.
 type Changed = [Option<SystemTime>; 2];
 
 impl Tls {
@@ -34,7 +34,7 @@ impl Tls {
         if certificate.as_os_str().is_empty() {
             return Ok(None);
         }
-        // Checked before reading: a file that changes meanwhile is read again.
+        // Read before the files themselves, so a file that changes meanwhile is read again.
         let changed = changed(certificate, key);
         let acceptor = acceptor(certificate, key)?;
         Ok(Some(Self {
@@ -46,7 +46,7 @@ impl Tls {
         }))
     }
 
-    /// Reads changed files again. Unusable files change nothing.
+    /// Reads the files again if they have changed. The current certificate stays if they are unusable.
     pub(super) fn acceptor(&mut self) -> TlsAcceptor {
         if self.looked.elapsed() >= LOOK_INTERVAL {
             self.looked = Instant::now();
@@ -66,7 +66,7 @@ impl Tls {
                 self.acceptor = acceptor;
                 tracing::info!(certificate = %self.certificate.display(), "the endpoint has a new certificate");
             }
-            // The key is often written after its certificate, so that this error passes.
+            // The key is often written after its certificate, so this error may pass.
             Err(error) => tracing::warn!(%error, "the endpoint keeps its current certificate"),
         }
     }

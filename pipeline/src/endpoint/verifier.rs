@@ -12,7 +12,7 @@ use super::sampler::{JournalLag, SeenLag};
 use super::scrape::{Format, Page, write};
 use crate::clock::Clock;
 
-/// Time without an answer of the log from which on the verifier is not ready.
+/// Time without an answer of the log, in seconds, after which the verifier is not ready.
 const LOST_MAX_S: f64 = 10.0;
 
 /// State of a verifier, as its thread reports it.
@@ -22,7 +22,7 @@ pub struct VerifierProgress(Mutex<VerifierState>);
 #[derive(Clone, Debug, Default)]
 struct VerifierState {
     followed: Followed,
-    /// Time of the first of the failing rounds, and the cause of the last one; `None` after a success.
+    /// Time of the first failed round in a row, and the cause of the last one; `None` after a success.
     failing: Option<(i64, String)>,
     has_ended: bool,
 }
@@ -65,7 +65,7 @@ impl VerifierProgress {
     }
 }
 
-/// A verifier, with the thread that measures its lag.
+/// A verifier, and the thread that measures its lag.
 pub(super) struct WatchedVerifier {
     node: String,
     group: String,
@@ -104,19 +104,19 @@ pub(super) struct VerifierView {
 }
 
 impl VerifierView {
-    /// Returns the number of unverified journal entries when the log last told its end.
+    /// Returns the number of unverified journal entries when the log last reported the journal's end.
     fn behind_records(&self) -> i64 {
         self.lag.partitions.values().map(|lag| lag.records).sum()
     }
 
-    /// Returns the greatest possible age of the oldest unverified entry. While the log does not answer, or cannot be
-    /// read, its contents are unknown, and the time counts as well.
+    /// Returns the greatest possible age of the oldest unverified entry, in seconds. While the log does not answer or
+    /// cannot be read, that time counts too, because new entries are unknown.
     fn behind_s(&self) -> f64 {
         let oldest_s = self.lag.partitions.values().map(|lag| lag.seconds).fold(0.0, f64::max);
         (oldest_s + self.lag.unknown_s(self.now_ns).unwrap_or(0.0)).max(self.failing_s())
     }
 
-    /// Returns the time for which nothing could be verified.
+    /// Returns the time in seconds for which nothing could be verified.
     fn failing_s(&self) -> f64 {
         self.state.failing.as_ref().map_or(0.0, |(since_ns, _)| (self.now_ns - since_ns).max(0) as f64 / 1e9)
     }
@@ -127,8 +127,8 @@ impl VerifierView {
         Health {
             status,
             ready: status != State::Down,
-            // A verifier that has found a difference stays to report it: restarted, it would begin after the
-            // difference.
+            // A verifier that has found a difference stays alive to report it: after a restart it would begin behind
+            // the difference.
             live: !self.state.has_ended || self.state.followed.report.divergence.is_some(),
             node: self.node.clone(),
             group: self.group.clone(),
@@ -216,7 +216,7 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    /// Returns a verifier that has found a difference, and was behind when the log last answered.
+    /// Returns a verifier that has found a difference, and was behind at the log's last answer.
     fn view(now_ns: i64) -> VerifierView {
         let divergence = JournalDivergence {
             topic: "journal".to_owned(),
@@ -282,8 +282,8 @@ mod tests {
         let health = view.assess();
         assert!(!health.ready && health.live);
         assert!(health.told().starts_with("a difference at sequence 7: "), "{}", health.told());
-        // The thread ends with the difference. A supervisor must not restart the verifier, which would begin after the
-        // difference.
+        // The thread has ended at the difference. A supervisor must not restart the verifier, which would then begin
+        // behind the difference.
         view.state.has_ended = true;
         assert!(view.assess().live);
         view.state.followed.report.divergence = None;

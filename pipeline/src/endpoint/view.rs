@@ -1,4 +1,4 @@
-//! State of all that the endpoint reports, at one moment.
+//! State of everything that the endpoint reports, at one moment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,29 +33,29 @@ pub struct Watched {
     pub lag_max: Duration,
     /// Longest commit of a healthy process.
     pub commit_max: Duration,
-    /// Greatest percentage of late or dead ticks of a healthy process.
+    /// Greatest percentage of late or dead ticks in a healthy process.
     pub refused_percent_max: u32,
-    /// Greatest number of symbols of a partition.
+    /// Greatest number of symbols in a partition.
     pub symbols_max: u32,
     /// Figures of the engine.
     pub progress: Arc<Progress>,
-    /// Watch on whether the log answers; `None` if it cannot be out of reach.
+    /// Watch on whether the log answers; `None` if the log cannot become unreachable.
     pub watch: Option<Arc<LogWatch>>,
     /// Hot state; `None` if it is not in Redis.
     pub hot_state: Option<Arc<HotStatus>>,
-    /// A folder on the disk of the log; `None` if that is not on this machine.
+    /// A folder on the disk of the log; `None` if the log is not on this machine.
     pub disk: Option<PathBuf>,
     /// Lateness of venues, which decides the group of a symbol.
     pub lateness: Lateness,
-    /// Words of the journal for the live page.
+    /// Explanations of the journal for the live page.
     pub explains: Arc<dyn Explains>,
-    /// The verification beside the pipeline; `None` if there is none.
+    /// Verification beside the pipeline; `None` if there is none.
     pub verify: Option<VerifyOptions>,
-    /// Share of a core that it may use, in percent; 0 for no verification.
+    /// Share of a core that the verification may use, in percent; 0 for none.
     pub verify_percent: u32,
 }
 
-/// Age from which on a GPU's sample is ignored. GPUs are sampled once a second by default.
+/// Age above which a GPU's sample is ignored. GPUs are sampled once a second by default.
 const SAMPLE_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// State of the sources at one moment.
@@ -67,7 +67,7 @@ pub(super) struct View<'a> {
     pub(super) lost: Option<Lost>,
     pub(super) hot_state: Option<HotFigures>,
     pub(super) sampled: Sampled,
-    /// Figures that the log's clients report.
+    /// Figures that the clients of the log report.
     pub(super) clients: Vec<ClientFigures>,
 }
 
@@ -126,7 +126,7 @@ pub(super) mod tests {
         assert_eq!(view().engine.samples.len(), 0);
     }
 
-    /// A pipeline with a value for everything.
+    /// A pipeline in which everything has a value.
     pub(in super::super) mod full_view {
         use std::collections::BTreeMap;
 
@@ -139,7 +139,7 @@ pub(super) mod tests {
         use super::*;
         use crate::endpoint::sampler::{Disk, Lag, Recent, SeenLag};
 
-        /// A second, in ns.
+        /// One second, in ns.
         pub(in super::super::super) const S: i64 = 1_000_000_000;
         /// Time of the view.
         pub(in super::super::super) const NOW_NS: i64 = 1_000 * S;
@@ -166,7 +166,7 @@ pub(super) mod tests {
             }
         }
 
-        /// Returns the load of a lane at work.
+        /// Returns the load of a busy lane.
         pub(in super::super::super) fn load(lane: i32) -> LaneLoad {
             LaneLoad {
                 lane,
@@ -183,7 +183,7 @@ pub(super) mod tests {
             }
         }
 
-        /// Returns a healthy pipeline's view.
+        /// Returns the view of a healthy pipeline.
         pub(in super::super::super) fn view(watched: &Watched) -> View<'_> {
             let lane = |lane| LaneStatus { load: load(lane), breaker: BreakerState::Closed };
             let partition = PartitionStatus {

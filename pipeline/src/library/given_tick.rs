@@ -1,4 +1,4 @@
-//! Ticks as programs give them: decimals as text.
+//! Ticks in the form that programs pass: decimals as text.
 
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_sources::{DecimalError, parse_prices, parse_sizes};
@@ -10,7 +10,7 @@ use crate::usage_error::UsageError;
 pub struct GivenTick {
     /// Symbol, `VENUE:TICKER`.
     pub symbol: String,
-    /// `TRADE` or `QUOTE`; empty: a trade if it has a price.
+    /// `TRADE` or `QUOTE`; if empty, a tick with a price is a trade.
     pub kind: String,
     /// Time of the event, ns since the epoch.
     pub event_time_ns: i64,
@@ -18,7 +18,7 @@ pub struct GivenTick {
     pub receive_time_ns: i64,
     /// Trade id of the venue.
     pub trade_id: i64,
-    /// `BUY` or `SELL`: the aggressor.
+    /// `BUY` or `SELL`: side of the aggressor.
     pub side: String,
     /// Trade price.
     pub price: String,
@@ -28,9 +28,9 @@ pub struct GivenTick {
     pub bid_price: String,
     /// Size at the best bid.
     pub bid_size: String,
-    /// Best offer.
+    /// Best ask price.
     pub ask_price: String,
-    /// Size at the best offer.
+    /// Size at the best ask.
     pub ask_size: String,
 }
 
@@ -38,7 +38,7 @@ impl GivenTick {
     /// Returns the tick.
     ///
     /// # Errors
-    /// If a field is wrong; the message names it.
+    /// If a field is invalid; the message names it.
     pub fn tick(&self) -> Result<Tick, UsageError> {
         let kind = match (&*self.kind, self.price.is_empty()) {
             ("TRADE", _) | ("", false) => TickKind::Trade,
@@ -73,8 +73,8 @@ impl GivenTick {
         })
     }
 
-    /// Parses three numbers to multiples of 1e-9. Finer ones need the scale that their symbol began with, which a feed
-    /// of files keeps in the log.
+    /// Parses three numbers to multiples of 1e-9. More decimals need the scale of the symbol's first price, which only
+    /// a feed of files keeps in the log.
     fn scaled(
         &self,
         fields: [(&str, &String); 3],
@@ -85,7 +85,7 @@ impl GivenTick {
         match parse(texts) {
             Ok((values, 9)) => Ok(values),
             Ok(_) => {
-                // Digits beyond nine, before the point or behind it.
+                // Digits beyond nine, before or after the point.
                 let beyond = |text: &str| {
                     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
                     whole.len().saturating_sub(9).max(fraction.len().saturating_sub(9))

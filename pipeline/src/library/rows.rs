@@ -1,4 +1,4 @@
-//! Rows of a log: of a topic, or of what a run's journals tell.
+//! Rows of a log: of a topic, or derived from a run's journals.
 
 use std::iter;
 use std::sync::Arc;
@@ -29,8 +29,7 @@ impl Rows {
         self.schema.clone()
     }
 
-    /// Reads a table. Rows of topics end where the topic does; rows of journals, at one moment between two
-    /// transactions.
+    /// Reads a table. Rows of a topic end at the topic's end; rows derived from journals end between two transactions.
     pub(super) fn read(
         settings: &Settings,
         table: &'static Table,
@@ -98,8 +97,8 @@ fn options(settings: &Settings, schemas: Option<Arc<dyn SchemaSource>>) -> Expor
     }
 }
 
-/// Returns the batches of a table of journals, which a thread reads ahead of the caller by one. The thread ends with the
-/// caller.
+/// Returns the batches of a table derived from journals. A thread reads one batch ahead of the caller, and ends with
+/// it.
 fn of_run(
     log: Arc<dyn EventLog>,
     options: ExportOptions,
@@ -117,7 +116,7 @@ fn of_run(
                 return;
             }
         }
-        // Without this end, the rows are not all.
+        // Without this end mark, the caller reports that rows are missing.
         drop(sender.send(None));
     };
     thread::Builder::new().name("rows".to_owned()).spawn(read)?;

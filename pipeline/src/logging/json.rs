@@ -1,7 +1,7 @@
-//! One JSON object per line: `time`, `level`, `target`, `message`, then `fields` and `spans` where there are any.
+//! One JSON object per line: `time`, `level`, `target`, `message`, then `fields` and `spans` if there are any.
 //!
-//! Numbers and truth values keep their JSON type, all else is text. Line breaks and control sequences that a terminal
-//! would execute are escaped.
+//! Numbers and booleans keep their JSON type; everything else is text. Line breaks and terminal control sequences are
+//! escaped.
 
 use std::error::Error;
 use std::fmt::{self, Write};
@@ -22,7 +22,7 @@ use crate::printable::printable_line;
 #[derive(Default)]
 struct Members {
     message: String,
-    /// Members, separated by commas.
+    /// JSON members, separated by commas.
     others: String,
 }
 
@@ -46,7 +46,7 @@ impl Members {
 
 impl Visit for Members {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has neither infinities nor NaN.
+        // JSON cannot represent infinities and NaN.
         self.add(field, if value.is_finite() { json!(value) } else { json!(value.to_string()) });
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Output so far.
+    /// Output written so far.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 

@@ -1,8 +1,7 @@
-//! The log of the process, on standard error: lines for people, or one JSON object per line for log collectors.
+//! The process's log on standard error: lines for people, or one JSON object per line for log collectors.
 //!
-//! All messages of commands there go through `tracing`, including notices to people. Notices have the target
-//! [`NOTICE`], which no filter holds back and which appears as plain text in lines for people. Callers know nothing of
-//! formats.
+//! All messages on standard error go through `tracing`, including notices to users. Notices have the target [`NOTICE`]:
+//! no filter suppresses them, and they are plain text among the lines for people. Callers need not know the format.
 
 mod json;
 mod text;
@@ -21,13 +20,13 @@ use crate::clock::wall_clock_ns;
 use crate::terminal::Terminal;
 use crate::usage_error::UsageError;
 
-/// Target of notices to the caller of the command. They are always shown.
+/// Target of notices to the user who called the command. They are always shown.
 pub const NOTICE: &str = "warptape::notice";
 /// Variable for the filter, in the syntax of `RUST_LOG`; it overrides `-v`.
 const FILTER_VARIABLE: &str = "WARPTAPE_LOG";
-/// Variable for the format, if the flag is not given.
+/// Variable for the format, used without the flag.
 const FORMAT_VARIABLE: &str = "WARPTAPE_LOG_FORMAT";
-/// Levels without `-v`, and with `-v`, `-vv` and `-vvv`.
+/// Levels for no `-v`, `-v`, `-vv` and `-vvv`.
 const LEVELS: [&str; 4] = ["warn", "info", "debug", "trace"];
 
 /// Formats of the log.
@@ -41,7 +40,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// Returns the format of the flag, or else of the environment.
+    /// Returns the format that the flag names, or else the environment.
     pub fn chosen(flag: Option<Self>) -> Result<Self, UsageError> {
         if let Some(format) = flag {
             return Ok(format);
@@ -57,7 +56,7 @@ impl LogFormat {
         })
     }
 
-    /// Returns the format that invalid arguments seem to ask for.
+    /// Returns the format that the arguments probably ask for, even if they are invalid.
     pub fn guessed() -> Self {
         let arguments: Vec<_> = std::env::args_os().collect();
         let is_asked = arguments.iter().any(|argument| argument == "--log-format=json")
@@ -77,7 +76,7 @@ pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Res
         _ => (EnvFilter::new(default), None),
     };
     let always = format!("{NOTICE}=trace").parse().expect("a directive");
-    // At the last level, the times of spans are logged.
+    // The last level also logs how long spans took.
     let spans = if usize::from(verbose) + 1 >= LEVELS.len() { FmtSpan::CLOSE } else { FmtSpan::NONE };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter.add_directive(always))
@@ -102,7 +101,7 @@ pub fn start(verbose: u8, format: LogFormat, terminal: &Terminal) -> anyhow::Res
     Ok(())
 }
 
-/// Logs a panic as a line, if a machine reads standard error.
+/// Logs a panic as a line of JSON if the log has that format.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     let location = panic.location().map(ToString::to_string);

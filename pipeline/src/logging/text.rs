@@ -1,4 +1,4 @@
-//! Lines for people: time, level, place, message; only the message for notices.
+//! Log lines for people: time, level, place, message. A notice has only its message.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::registry::LookupSpan;
 use super::{NOTICE, WallClock};
 use crate::printable::{printable, printable_line};
 
-/// Formats fields. The rest of a line is the program's own, and may have colours.
+/// Formats fields in printable form. Colours come only from the rest of the line, which the program writes itself.
 pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     debug_fn(|writer, field, value| {
         let value = format!("{value:?}");
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// Formats the message without the fields, which repeat it for machines.
+/// Formats the message alone, without the fields, which repeat it for machines.
 fn words_alone() -> impl for<'writer> FormatFields<'writer> {
     debug_fn(|writer, field, value| match field.name() {
         "message" => write!(writer, "{value:?}"),

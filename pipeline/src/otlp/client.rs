@@ -1,5 +1,5 @@
-//! Sends requests to the receiver with the shell's HTTP client, from the exporting thread. A request that the receiver
-//! cannot take at present is retried for a limited time.
+//! Sends requests to the receiver with the pipeline's HTTP client, from the exporting thread. If the receiver is
+//! temporarily unable to accept a request, the request is retried for a limited time.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::usage_error::UsageError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for an answer.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time from the first attempt of a request after which no further one begins.
+/// Time after a request's first attempt from which it is no longer retried.
 const RETRY_MAX: Duration = Duration::from_secs(8);
 /// Pause before the second attempt; each later one is twice as long.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Time between two checks in a pause whether the process ends.
+/// Time between two checks, during a pause, whether the process ends.
 const LOOK: Duration = Duration::from_millis(50);
-/// Status codes of requests to retry later, by OTLP's specification.
+/// Status codes after which OTLP's specification allows a retry.
 const PASSING: [StatusCode; 4] = [
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::BAD_GATEWAY,
     StatusCode::SERVICE_UNAVAILABLE,
     StatusCode::GATEWAY_TIMEOUT,
 ];
-/// Greatest length of an answer, in bytes; it says in some words what was refused.
+/// Greatest length of an answer, in bytes; the answer may explain a refusal.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// Sends requests, each with the configured headers.
@@ -43,13 +43,13 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 pub(super) struct HttpSender {
     agent: Agent,
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// Set when the process ends: then nothing is retried.
+    /// Set when the process ends; requests are then no longer retried.
     ends: Arc<AtomicBool>,
 }
 
 impl std::fmt::Debug for HttpSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The headers are secret.
+        // The headers may contain secrets.
         f.debug_struct("HttpSender").finish_non_exhaustive()
     }
 }
@@ -61,7 +61,7 @@ impl HttpSender {
         Ok(Self { agent, headers, ends: Arc::default() })
     }
 
-    /// Limits each request to one attempt from now on.
+    /// Stops all retries from now on.
     pub(super) fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl HttpSender {
         Ok(Response::from_parts(parts, body.into()))
     }
 
-    /// Waits before the next attempt. Returns true if the process goes on.
+    /// Waits before the next attempt. Returns false if the process ends.
     fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         while !self.ends() && Instant::now() < until {
@@ -87,7 +87,7 @@ impl HttpSender {
     }
 }
 
-/// Parses headers of the form `NAME=VALUE,NAME=VALUE`. Errors do not repeat them.
+/// Parses headers of the form `NAME=VALUE,NAME=VALUE`. Errors do not repeat the headers, which may be secret.
 fn parse_headers(text: &str) -> Result<Vec<(HeaderName, HeaderValue)>, UsageError> {
     let header = |(number, pair): (usize, &str)| {
         let parsed = pair.split_once('=').and_then(|(name, value)| {
@@ -126,7 +126,7 @@ impl HttpClient for HttpSender {
     }
 }
 
-/// Returns the pause that the receiver asks for, in seconds or until a time; `None` if it asks for none.
+/// Returns the pause that the receiver requests, in seconds or until a time; `None` if it requests none.
 fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
     let text = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     match text.parse() {
@@ -138,7 +138,7 @@ fn pause_asked(answer: &Response<Bytes>) -> Option<Duration> {
     }
 }
 
-/// Sends metrics, and logs when sending begins to fail and when it works again, because the calling library does not.
+/// Sends metrics. Logs when sending starts to fail and when it works again, because the SDK does not.
 #[derive(Debug)]
 pub(super) struct MetricsSender {
     sender: HttpSender,

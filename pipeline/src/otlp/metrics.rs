@@ -1,4 +1,4 @@
-//! Counters of a run as OpenTelemetry metrics, read at each export.
+//! A run's counters as OpenTelemetry metrics. Each export reads them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ pub(super) fn start(
     Ok(provider)
 }
 
-/// A metric with its labels, and the counter of a run behind it.
+/// A metric with its labels, and the run's counter that it reports.
 type Counter = (Metric, &'static [(&'static str, &'static str)], fn(&Progress) -> &AtomicU64);
 
 const COUNTERS: [Counter; 8] = [

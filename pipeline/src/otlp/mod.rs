@@ -1,14 +1,14 @@
-//! Traces and metrics for an OpenTelemetry receiver, by OTLP over HTTP.
+//! Traces and metrics for an OpenTelemetry receiver, sent by OTLP over HTTP.
 //!
 //! ```text
 //!  engine thread ──traces, bounded, never waits──► exporter thread ──POST /v1/traces──►  receiver
 //!  counters of the run ◄──looks now and then── metrics thread ──────POST /v1/metrics──►
 //! ```
 //!
-//! Requests that a receiver cannot take at present are retried for some seconds, while further traces wait. A receiver
-//! that is slow, hangs or refuses for longer loses data, which is counted and reported. It costs nothing else: the
-//! engine does not wait for it, and the process's end waits no longer than [`STOP_MAX`]. `runtime::tracer` decides
-//! which records are traced, and what a trace holds.
+//! A request that a receiver temporarily cannot accept is retried for some seconds, while further traces wait. If the
+//! receiver is slow, hangs or refuses for longer, data is lost; the losses are counted and reported. They have no other
+//! effect: the engine never waits for the receiver, and the process's end waits at most [`STOP_MAX`]. `runtime::tracer`
+//! decides which records are traced, and what a trace contains.
 
 mod client;
 mod metrics;
@@ -34,22 +34,22 @@ use client::{HttpSender, MetricsSender};
 
 /// Greatest number of traces that wait for the exporter.
 const WAITING_MAX: usize = 1_024;
-/// Approximate greatest number of spans of one request.
+/// Approximate greatest number of spans in one request.
 const REQUEST_SPANS_MAX: usize = 512;
-/// Longest wait of spans for others to be sent with.
+/// Longest time for which spans wait to be sent with others.
 const GATHER_MAX: Duration = Duration::from_secs(1);
-/// Longest wait of the process's end for data still to be sent.
+/// Longest time for which the process's end waits for unsent data.
 const STOP_MAX: Duration = Duration::from_secs(2);
 
-/// The export of a running process, until it is dropped.
+/// The export of a running process, which ends when this is dropped.
 pub struct Otlp {
     traces: TraceSender,
     /// Signals the end of the process.
     stop: Sender<()>,
-    /// Disconnected when the exporter has sent everything.
+    /// Disconnected once the exporter has sent everything.
     exporter: Receiver<()>,
     sender: HttpSender,
-    /// Sends the metrics in intervals, on a thread of its own.
+    /// Sends the metrics at intervals, on its own thread.
     meters: Option<SdkMeterProvider>,
     counts: Arc<SpanCounts>,
 }
@@ -108,30 +108,30 @@ impl Otlp {
         Ok(Some(Self { traces, stop, exporter, sender, meters: Some(meters), counts }))
     }
 
-    /// Returns the way to hand over traces.
+    /// Returns a sender for traces.
     pub fn traces(&self) -> TraceSender {
         self.traces.clone()
     }
 
-    /// Sends the remaining data, if the receiver takes it in time.
+    /// Sends the remaining data, if the receiver accepts it in time.
     pub fn end(self) {
         drop(self);
     }
 }
 
 impl Drop for Otlp {
-    /// Waits for the remaining data to be sent, if the receiver takes it in time, and reports losses.
+    /// Waits until the remaining data is sent, if the receiver accepts it in time. Reports losses.
     fn drop(&mut self) {
         let deadline = Instant::now() + STOP_MAX;
         self.sender.end();
-        // The exporter reads it when it has nothing else to do; one message is enough.
+        // The exporter checks for this message when it is idle; one message is enough.
         let _ = self.stop.try_send(());
         let (alive, metrics) = bounded::<()>(0);
         if let Some(meters) = self.meters.take() {
-            // This call may wait for the receiver forever, so nothing waits for its thread.
+            // The call may wait for the receiver forever, so its thread is not joined.
             let shut = thread::Builder::new().name("otlp-metrics".to_owned()).spawn(move || {
                 let _alive = alive;
-                // The receiver may be gone; the last export of spans reports that as well.
+                // An error means that the receiver is gone, which the last export of spans reports too.
                 drop(meters.shutdown());
             });
             drop(shut);
@@ -198,7 +198,7 @@ impl Exporter {
         runtime.block_on(self.export());
     }
 
-    /// Sends the gathered spans, with retries for some seconds. Unsent spans are lost then.
+    /// Sends the gathered spans, and retries for some seconds. Spans that are still unsent are lost.
     async fn export(&mut self) {
         let spans = std::mem::take(&mut self.gathered);
         if spans.is_empty() {

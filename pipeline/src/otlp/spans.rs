@@ -1,9 +1,9 @@
 //! Builds the spans of a trace.
 //!
-//! They are not built by tracing-opentelemetry or the SDK's tracer. A span of the former has the clock's times of its
-//! entry and its close. Both get ids from a generator that knows nothing of the span. These spans are built when their
-//! trace is over, with the times of events. Their ids follow from the record, so a rerun has the same ones, and a trace
-//! is found by its record.
+//! The module uses neither tracing-opentelemetry nor the SDK's tracer. tracing-opentelemetry takes a span's times from
+//! the clock when the span is entered and closed. Both draw ids from a generator that does not know the span. Here, the
+//! spans are built once their trace is complete, with the times of events. Their ids are derived from the record, so a
+//! rerun yields the same ids, and a record leads to its trace.
 
 use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use crate::traces::{Attribute, Trace, TraceValue};
 
 impl Trace {
-    /// Returns the spans to export. Ids follow from the trace, so that nothing is random.
+    /// Returns the spans to export. Their ids are derived from the trace, so nothing is random.
     pub(super) fn into_spans(self) -> impl Iterator<Item = SpanData> {
         let Self { id, read_at_ns, spans } = self;
         let trace_id = TraceId::from_bytes(id);
@@ -41,7 +41,7 @@ impl Trace {
                 span_kind: if is_whole { SpanKind::Consumer } else { SpanKind::Internal },
                 name: Cow::Borrowed(span.name),
                 start_time: at(span.start_ns),
-                // The clock never falls, but steps of different threads may touch.
+                // The clock never goes back, but steps measured on different threads may overlap slightly.
                 end_time: at(span.end_ns.max(span.start_ns)),
                 attributes: span.attributes.into_iter().map(key_value).collect(),
                 dropped_attributes_count: 0,

@@ -1,4 +1,5 @@
-//! The topics as an AsyncAPI document: their names as configured, their records' schemas, and who sends and receives.
+//! The topics as an AsyncAPI document: their configured names, the schemas of their records, and their senders and
+//! receivers.
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::known::{self, KnownSchema};
@@ -15,13 +16,13 @@ struct Channel<'a> {
     name: &'static str,
     /// The topic.
     topic: &'a str,
-    /// Contents, for a reader.
+    /// Description of the contents.
     about: &'static str,
-    /// Action of a running pipeline on the topic; `None` if only other commands use it.
+    /// Action of a running pipeline on the topic; `None` if only other commands use the topic.
     action: Option<&'static str>,
 }
 
-/// The topics of a pipeline.
+/// Returns the topics of a pipeline.
 fn channels(topics: &Topics) -> [Channel<'_>; 12] {
     let channel = |name, topic, action, about| Channel { name, topic, about, action };
     let (sends, receives) = (Some("send"), Some("receive"));
@@ -66,13 +67,13 @@ fn channels(topics: &Topics) -> [Channel<'_>; 12] {
     ]
 }
 
-/// The AsyncAPI document of these topics.
+/// Returns the AsyncAPI document of these topics.
 pub fn asyncapi(topics: &Topics) -> Value {
     let subjects = subjects(topics);
     let (mut of_channels, mut operations) = (Map::new(), Map::new());
     for Channel { name, topic, about, action } in channels(topics) {
         let of_topic = subjects.iter().filter(|subject| subject.topic == topic).map(|subject| subject.schema);
-        // Words about event time among the ticks have no subject in a registry.
+        // `SetEventTime` records among the ticks have no subject in a registry.
         let among_ticks = (name == "ticks").then(|| known::written(known::SET_EVENT_TIME));
         let messages: Map<_, _> = of_topic.chain(among_ticks.into_iter().flatten()).map(message).collect();
         of_channels
@@ -103,7 +104,7 @@ pub fn asyncapi(topics: &Topics) -> Value {
     })
 }
 
-/// A message of a topic, by its name in the document.
+/// Returns a message of a topic, with its name in the document.
 fn message(schema: KnownSchema) -> (String, Value) {
     let KnownSchema { name, version, text, .. } = schema;
     let parsed: Value = serde_json::from_str(text).expect("schemas are JSON");
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` writes the file anew.
+    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` rewrites the file.
     #[test]
     fn the_document_in_docs_is_that_of_the_default_topics() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/asyncapi.json");

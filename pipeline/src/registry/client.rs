@@ -1,7 +1,7 @@
-//! The five requests of a schema registry's REST interface that Warptape uses, one method each.
+//! A client of a schema registry: a method for each of the five REST requests that Warptape uses.
 //!
-//! They use a plain HTTP client. The crate `schema_registry_converter` cannot set compatibility, and its blocking half
-//! brings reqwest with hyper and a runtime of its own.
+//! The client uses plain HTTP. The crate `schema_registry_converter` cannot set compatibility, and its blocking API
+//! needs reqwest with hyper and a runtime of its own.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::settings::{RegistrySettings, Secret};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest wait for an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Greatest length of an answer, in bytes: far above any schema.
+/// Greatest length of an answer, in bytes; far more than any schema has.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
-/// Greatest number of an answer's characters in an error.
+/// Greatest number of characters of an answer that an error repeats.
 const ANSWER_SHOWN_MAX: usize = 300;
-/// Content type of the interface.
+/// Content type of the REST interface.
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
-/// The registry's own code for an unknown id, next to HTTP's 404.
+/// The registry's own error code for an unknown id, beside the HTTP status 404.
 const SCHEMA_NOT_FOUND: i64 = 40_403;
 
 /// A client of one registry.
@@ -47,7 +47,7 @@ struct Failure {
 }
 
 impl RegistryClient {
-    /// Creates a client; it sends nothing yet.
+    /// Creates a client, which sends nothing yet.
     pub fn new(settings: &RegistrySettings) -> Self {
         let authorization = (!settings.username.is_empty()).then(|| {
             let password = settings.password.as_ref().map_or("", Secret::reveal);
@@ -57,18 +57,18 @@ impl RegistryClient {
         Self { agent: http_agent(CONNECT_TIMEOUT, ANSWER_TIMEOUT), url: settings.url.clone(), authorization }
     }
 
-    /// Returns the address, for messages.
+    /// Returns the registry's address, for messages.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Sets the rule for accepting further versions of a subject.
+    /// Sets the rule by which the registry accepts further versions of a subject.
     pub fn set_compatibility(&self, subject: &str, level: &str) -> Result<(), RegistryError> {
         let path = format!("/config/{}", escaped(subject));
         self.send("PUT", &path, Some(&json!({ "compatibility": level })))?.success().map(drop)
     }
 
-    /// Returns the id of an Avro schema, and registers it as a version of the subject if it is none.
+    /// Returns the id of an Avro schema; registers it as a version of the subject if it is not one yet.
     pub fn register(&self, subject: &str, schema: &str) -> Result<u32, RegistryError> {
         #[derive(Deserialize)]
         struct Registered {
@@ -99,8 +99,8 @@ impl RegistryClient {
         answer.parsed::<Found>().map(|found| Some(found.schema))
     }
 
-    /// Returns the id of the schema with this guid, in the default context if there are several; `None` if the registry
-    /// has none.
+    /// Returns the id of the schema with this guid; `None` if the registry has none. If there are several ids, the one
+    /// in the default context is returned.
     pub fn id_of_guid(&self, guid: [u8; 16]) -> Result<Option<u32>, RegistryError> {
         #[derive(Deserialize)]
         struct Found {
@@ -118,13 +118,13 @@ impl RegistryClient {
         Ok(default.or(found.first()).map(|found| found.id))
     }
 
-    /// True if a schema registry answers.
+    /// True if a schema registry answers at the address.
     pub fn answers(&self) -> bool {
         let answer = self.send("GET", "/config", None);
         answer.is_ok_and(|answer| answer.parsed::<serde_json::Map<String, Value>>().is_ok())
     }
 
-    /// Returns the error for an id that does not give back its registered schema.
+    /// Returns the error for an id under which the registry does not return the registered schema.
     pub fn not_kept(&self, subject: &str, id: u32, has_another: bool) -> RegistryError {
         let what = if has_another { "another schema" } else { "no schema" };
         let found = format!(
@@ -180,7 +180,7 @@ fn send_body(
     request.content_type(CONTENT_TYPE).send(body.to_string())
 }
 
-/// An answer after reading.
+/// An answer that was read completely.
 struct HttpAnswer<'a> {
     url: &'a str,
     request: String,
@@ -202,7 +202,7 @@ impl HttpAnswer<'_> {
         serde_json::from_str(&self.text).ok()
     }
 
-    /// Returns the registry's message, or the text in its place.
+    /// Returns the registry's error message; the answer's text if there is none.
     fn said(&self) -> String {
         self.failure().map_or_else(|| shortened(&self.text), |failure| shortened(&failure.message))
     }
@@ -220,7 +220,7 @@ impl HttpAnswer<'_> {
     }
 }
 
-/// Cuts a text to one line of bounded length.
+/// Cuts a text to one line of limited length.
 fn shortened(text: &str) -> String {
     let line: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     match line.char_indices().nth(ANSWER_SHOWN_MAX) {
@@ -229,7 +229,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns a subject as a part of a path. Names of topics and records have letters, digits, `.`, `_` and `-`, which
+/// Returns a subject as part of a path. Names of topics and records consist of letters, digits, `.`, `_` and `-`, which
 /// need no escape.
 fn escaped(subject: &str) -> &str {
     debug_assert!(

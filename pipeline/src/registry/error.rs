@@ -2,28 +2,28 @@
 
 use warptape_eventlog::LogError;
 
-/// A failure of a registry. Messages name its address and never a password.
+/// A failure of a registry. Messages name the registry's address but never a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{url}: {found}; {}", problem.action())]
 pub struct RegistryError {
-    /// The registry.
+    /// Address of the registry.
     pub url: String,
     /// Kind of the failure.
     pub problem: RegistryProblem,
-    /// The details found.
+    /// Details of the failure.
     pub found: String,
 }
 
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryProblem {
-    /// The registry cannot be reached, or cannot answer now: the only failure that may pass with a retry.
+    /// The registry cannot be reached, or cannot answer now. Only this failure may disappear after a retry.
     Unreachable,
-    /// The registry asks for other credentials.
+    /// The registry requires other credentials.
     Refused,
-    /// A subject holds schemas that are incompatible with ours.
+    /// A subject contains schemas that are incompatible with ours.
     Incompatible,
-    /// The answer is not that of a schema registry.
+    /// The answer does not come from a schema registry.
     Unexpected,
 }
 

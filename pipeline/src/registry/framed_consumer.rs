@@ -1,5 +1,5 @@
-//! Reads records in the registry's frame. Records of a partition that wait for the registry are held here, and other
-//! partitions go on.
+//! Reads records in the registry's frame. If a record waits for the registry, the consumer holds back its partition's
+//! records, and other partitions go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use warptape_schemas::{REGISTRY_HEADER_SIZE, registry_id_of, to_single_object};
 
 use super::{SchemaIds, SchemaName};
 
-/// Header by which newer serializers of Confluent's name the schema of a value that has no frame.
+/// Header in which newer Confluent serializers name the schema of a value without a frame.
 const VALUE_SCHEMA_HEADER: &str = "__value_schema_id";
-/// Time between two checks whether a schema has come.
+/// Time between two checks whether the registry has returned a schema.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A consumer behind a registry.
+/// A consumer that converts framed records.
 pub(super) struct FramedConsumer {
     consumer: Box<dyn Consumer>,
     ids: Arc<SchemaIds>,
     /// Topic whose records stay in the registry's frame.
     untouched: Option<Arc<str>>,
-    /// True if a partition waits for a registry that is away; false if that is an error.
+    /// True if a partition waits for an unreachable registry; false if that is an error.
     waits: bool,
-    /// The last settled name with its id, because the next record's name is likely the same.
+    /// The last resolved name and its id, because the next record probably has the same name.
     recent: Option<(SchemaName, Option<u32>)>,
     /// True if no caller reads headers.
     headers_left: bool,
-    /// Waiting records by partition; never empty lists.
+    /// Held-back records by partition; no list is empty.
     held: BTreeMap<TopicPartition, Vec<Record>>,
-    /// Partitions paused by the caller; those with held records are paused in the consumer below.
+    /// Partitions paused by the caller. Partitions with held-back records are also paused in the underlying consumer.
     paused: BTreeSet<TopicPartition>,
 }
 
@@ -46,8 +46,8 @@ impl FramedConsumer {
         Self { consumer, ids, untouched, waits, recent: None, headers_left: false, held, paused }
     }
 
-    /// Converts records to single-object encoding, except in the untouched topic, up to the first that has to wait.
-    /// Returns the number of converted records.
+    /// Converts records to single-object encoding, up to the first that has to wait. Records of the untouched topic
+    /// keep their frame. Returns the number of converted records.
     fn unframe(&mut self, topic: &str, records: &mut [Record]) -> Result<usize, LogError> {
         let touched = self.untouched.as_deref() != Some(topic);
         for (index, record) in records.iter_mut().enumerate() {
@@ -57,11 +57,11 @@ impl FramedConsumer {
             };
             let Some(id) = self.settle(name)? else { return Ok(index) };
             match (header, id) {
-                // An unusable header stays, for people to see.
+                // An unusable header stays in place, so that people can see it.
                 (None, _) | (Some(SchemaName::Guid(_)), None) => {}
                 (Some(SchemaName::Id(id)), _) | (Some(SchemaName::Guid(_)), Some(id)) => frame(record, id),
             }
-            // A record of an unknown schema stays unchanged, and its decoder names the id.
+            // A record of an unknown schema stays unchanged; its decoder names the id.
             if touched && let Some(fingerprint) = id.and_then(|id| self.ids.fingerprint_of(id)) {
                 to_single_object(&mut record.value, fingerprint);
             }
@@ -69,7 +69,7 @@ impl FramedConsumer {
         Ok(records.len())
     }
 
-    /// Returns the id of a name; `Some(None)` if there is no schema, and `None` if the answer has to be waited for.
+    /// Returns the id of a name; `Some(None)` if there is no schema, and `None` if the answer is not known yet.
     fn settle(&mut self, name: SchemaName) -> Result<Option<Option<u32>>, LogError> {
         if let Some((recent, id)) = self.recent
             && recent == name
@@ -88,7 +88,7 @@ impl FramedConsumer {
         Ok(Some(settled))
     }
 
-    /// Takes records as they came, and holds them from the first that has to wait on; returns the others.
+    /// Takes records as they were polled. Returns those before the first that has to wait, and holds back the rest.
     fn take(&mut self, source: &TopicPartition, mut records: Vec<Record>) -> Result<Vec<Record>, LogError> {
         let ready = self.unframe(&source.topic, &mut records)?;
         let rest = records.split_off(ready);
@@ -103,7 +103,7 @@ impl FramedConsumer {
         Ok(records)
     }
 
-    /// Returns held records of one partition that need not wait any more.
+    /// Returns held-back records of one partition that no longer need to wait.
     fn deliver_held(&mut self) -> Result<Option<Fetched>, LogError> {
         let sources: Vec<_> =
             self.held.keys().filter(|source| !self.paused.contains(source)).cloned().collect();
@@ -120,7 +120,7 @@ impl FramedConsumer {
         Ok(None)
     }
 
-    /// Drops the held records of a partition.
+    /// Drops the held-back records of a partition.
     fn forget(&mut self, partition: &TopicPartition) -> Result<(), LogError> {
         if self.held.remove(partition).is_some() && !self.paused.contains(partition) {
             self.consumer.resume(std::slice::from_ref(partition))?;
@@ -129,7 +129,7 @@ impl FramedConsumer {
     }
 }
 
-/// Returns the schema's name in a record's header; `None` for headers of another form.
+/// Returns the name of the schema in a record's header; `None` for other headers.
 fn name_in_header(record: &Record) -> Option<SchemaName> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == VALUE_SCHEMA_HEADER)?;
     match value.as_slice() {
@@ -139,7 +139,7 @@ fn name_in_header(record: &Record) -> Option<SchemaName> {
     }
 }
 
-/// Converts a record from the header's framing to the registry's frame.
+/// Moves the schema id from a record's header to a frame before its value.
 fn frame(record: &mut Record, id: u32) {
     record.headers.retain(|(name, _)| name != VALUE_SCHEMA_HEADER);
     let mut header = [0; REGISTRY_HEADER_SIZE];
@@ -181,7 +181,7 @@ impl Consumer for FramedConsumer {
         }
     }
 
-    /// Headers are still read here, because they may name schemas.
+    /// Headers are still read internally, because they may name schemas.
     fn leave_headers(&mut self) {
         self.headers_left = true;
     }
@@ -233,7 +233,7 @@ mod tests {
         TopicPartition { topic: "t".to_owned(), partition }
     }
 
-    /// A record in the registry's frame, with an unknown schema: the registry is away.
+    /// A record in the registry's frame whose schema is unknown, because the registry is away.
     const STRAY: &[u8] = &[0, 0, 0, 0, 7, 1];
 
     fn reader(folder: &std::path::Path) -> Box<dyn Consumer> {
@@ -259,7 +259,7 @@ mod tests {
         FramedLog::new(Arc::new(log), ids, Some("t")).waiting().reader(&[at(0), at(1)]).expect("a reader")
     }
 
-    /// Returns partition and offsets of the records of this number of polls.
+    /// Returns the partition and offsets of the records from each of this number of polls.
     fn polled(reader: &mut dyn Consumer, polls: usize) -> Vec<(i32, Vec<i64>)> {
         let poll = |_| match reader.poll(WAIT, 10, 1000).expect("a poll") {
             Fetched::Records { source, records } => {
@@ -278,12 +278,12 @@ mod tests {
         all.sort();
         assert_eq!(all, [(0, vec![0]), (1, vec![0, 1])]);
         assert_eq!([0, 1].map(|partition| reader.position(&at(partition)).expect("a position")), [1, 2]);
-        // A pause by the caller does not change that, and its end does not release waiting records.
+        // The record still waits during a pause by the caller, and after its end.
         reader.pause(&[at(0)]).expect("a pause");
         assert_eq!(polled(&mut *reader, 3), []);
         reader.resume(&[at(0), at(1)]).expect("no pause");
         assert_eq!(polled(&mut *reader, 3), []);
-        // Reading moves elsewhere, and comes back to the record.
+        // The consumer reads elsewhere, and then returns to the record.
         reader.seek(&at(0), 0).expect("an offset");
         assert_eq!(polled(&mut *reader, 3), [(0, vec![0])]);
         reader.seek(&at(0), 2).expect("an offset");

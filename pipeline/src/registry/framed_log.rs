@@ -1,4 +1,4 @@
-//! A log with records in the registry's frame, for callers that know only single-object encoding.
+//! A log whose records are in the registry's frame, for callers that only know single-object encoding.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,24 @@ use warptape_schemas::{SetEventTime, fingerprint_of, to_registry_frame};
 use super::SchemaIds;
 use super::framed_consumer::FramedConsumer;
 
-/// A log behind a registry.
+/// Wraps a log whose records are in the registry's frame.
 pub struct FramedLog {
     log: Arc<dyn EventLog>,
     ids: Arc<SchemaIds>,
     /// Topic whose records stay unchanged; `None` for no topic.
     untouched: Option<Arc<str>>,
-    /// True if a partition waits for a registry that is away; false if reading it is an error.
+    /// True if a partition waits for an unreachable registry; false if reading it is an error.
     waits: bool,
 }
 
 impl FramedLog {
-    /// Frames records written to `log`; unframes those read from it, except from the topic `untouched`.
+    /// Creates the wrapper: records written to `log` get a frame, and records read from it lose theirs, except in the
+    /// topic `untouched`.
     pub fn new(log: Arc<dyn EventLog>, ids: Arc<SchemaIds>, untouched: Option<&str>) -> Self {
         Self { log, ids, untouched: untouched.map(Arc::from), waits: false }
     }
 
-    /// Makes partitions wait for a registry that is away, each by itself.
+    /// Makes each partition wait by itself for an unreachable registry.
     pub fn waiting(self) -> Self {
         Self { waits: true, ..self }
     }
@@ -96,7 +97,7 @@ impl EventLog for FramedLog {
         self.log.ends(partitions)
     }
 
-    /// A registry's frame is the shorter one.
+    /// The registry's frame is shorter than the header of single-object encoding, so the log's limits apply.
     fn record_bytes_max(&self, topics: &[&str]) -> Result<Vec<usize>, LogError> {
         self.log.record_bytes_max(topics)
     }
@@ -121,7 +122,7 @@ impl EventLog for FramedLog {
 struct FramedProducer {
     producer: Box<dyn Producer>,
     ids: Arc<SchemaIds>,
-    /// Topic, schema and id of the last record, because the next one's are likely the same.
+    /// Topic, schema and id of the last record, because the next one probably has the same.
     recent: Option<(String, u64, u32)>,
     /// Buffer for a framed record.
     framed: Vec<u8>,
@@ -148,7 +149,7 @@ impl Producer for FramedProducer {
 
     fn send(&mut self, record: NewRecord<'_>) -> Result<(), LogError> {
         let fingerprint = fingerprint_of(&record.value).expect("our encoders write single-object headers");
-        // Ticks are read as they were published, and so are `SetEventTime` records.
+        // `SetEventTime` records keep their encoding, because ticks are read as they were published.
         if SetEventTime::version_of(fingerprint).is_some() {
             return self.producer.send(record);
         }

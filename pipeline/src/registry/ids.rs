@@ -1,7 +1,8 @@
-//! Schemas of the ids met so far, shared by readers of a log and decoders of its records.
+//! Schemas of the ids seen so far, shared by readers of a log and decoders of its records.
 //!
-//! A registry that does not answer is asked again, with growing waits. If it answers for other names but never for one,
-//! that one is a stray record, not an outage. After `schema_registry.retry_ms` the name counts as unknown.
+//! A registry that does not answer is asked again, with growing waits. If the registry answers for other names but
+//! never for one, then that name belongs to a stray record, and there is no outage. After `schema_registry.retry_ms`
+//! the name counts as unknown.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -14,9 +15,10 @@ use warptape_schemas::avro_fingerprint;
 
 use super::{RegistryClient, RegistryError, RegistryProblem, Subject};
 
-/// Greatest number of remembered names without a schema; then all are forgotten and asked for again.
+/// Greatest number of remembered names without a schema; beyond it, all are forgotten and looked up again.
 const UNKNOWN_MAX: usize = 65_536;
-/// First wait before an unreachable registry is asked again; each further wait is twice as long, up to the greatest.
+/// First wait before an unreachable registry is asked again; each further wait is twice as long, up to
+/// [`RETRY_WAIT_MAX`].
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// Longest wait between two attempts.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -24,9 +26,9 @@ const RETRY_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Name of the writer's schema in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaName {
-    /// By the registry's id.
+    /// An id in the registry.
     Id(u32),
-    /// By a schema's identifier, which is the same in every context and registry.
+    /// A schema's guid, which is the same in every context and registry.
     Guid([u8; 16]),
 }
 
@@ -34,12 +36,13 @@ pub enum SchemaName {
 #[derive(Debug)]
 pub struct SchemaIds {
     client: RegistryClient,
-    /// Time for which an unanswered question is repeated before it is checked whether the registry answers for others.
+    /// Time for which a name without an answer is asked for again, before a check whether the registry answers for
+    /// others.
     retry: Duration,
     known: RwLock<HashMap<u32, Known>>,
     guids: RwLock<HashMap<[u8; 16], u32>>,
     unknown: Mutex<HashSet<SchemaName>>,
-    /// Names that threads are asking for.
+    /// Names for which a thread is asking.
     asked: Mutex<HashSet<SchemaName>>,
     /// Ids of the schemas that we write, by topic and fingerprint.
     registered: RwLock<HashMap<(String, u64), u32>>,
@@ -48,7 +51,7 @@ pub struct SchemaIds {
 #[derive(Clone, Debug)]
 struct Known {
     text: Arc<str>,
-    /// Fingerprint; `None` if the text is no Avro schema.
+    /// Fingerprint; `None` if the text is not an Avro schema.
     fingerprint: Option<u64>,
 }
 
@@ -59,7 +62,7 @@ impl Known {
 }
 
 impl SchemaIds {
-    /// Creates an empty set, and asks nothing.
+    /// Creates an empty set, without a request to the registry.
     pub fn new(client: RegistryClient, retry: Duration) -> Self {
         Self {
             client,
@@ -72,9 +75,9 @@ impl SchemaIds {
         }
     }
 
-    /// Registers the schemas that will be written. It does not retry, because the user who starts the process sees the
-    /// error. It refuses a registry whose ids do not give back the registered schemas: records with such an id would be
-    /// unreadable.
+    /// Registers the schemas that will be written. Does not retry, because the user who starts the process sees the
+    /// error. Refuses a registry that does not return a registered schema under its id: records with such an id would
+    /// be unreadable.
     pub fn register(&self, subjects: &[Subject]) -> Result<(), RegistryError> {
         for Subject { topic, schema, name, compatibility } in subjects {
             self.client.set_compatibility(name, compatibility)?;
@@ -91,17 +94,18 @@ impl SchemaIds {
         Ok(())
     }
 
-    /// Returns the id for a topic's records of a schema; `None` if it was not registered.
+    /// Returns the id of a schema for records of a topic; `None` if it was not registered.
     pub fn id_of(&self, topic: &str, fingerprint: u64) -> Option<u32> {
         read(&self.registered).get(&(topic.to_owned(), fingerprint)).copied()
     }
 
-    /// Returns the fingerprint of the schema with this id; `None` if it was not asked for or is no Avro schema.
+    /// Returns the fingerprint of the schema with this id; `None` if the id was not looked up, or its schema is not
+    /// Avro.
     pub fn fingerprint_of(&self, id: u32) -> Option<u64> {
         read(&self.known).get(&id)?.fingerprint
     }
 
-    /// Returns the answer for a name: its id, or `Some(None)` if there is no schema; `None` if it is not known yet.
+    /// Returns a name's id; `Some(None)` if it has no schema, and `None` if the answer is not known yet.
     pub fn settled(&self, name: SchemaName) -> Option<Option<u32>> {
         let found = match name {
             SchemaName::Id(id) => read(&self.known).contains_key(&id).then_some(id),
@@ -113,8 +117,8 @@ impl SchemaIds {
         }
     }
 
-    /// Asks the registry for a new name, with retries for a while if it does not answer. Returns the id; `None` if
-    /// there is no such schema.
+    /// Asks the registry for a new name, and retries for a while if the registry does not answer. Returns the id;
+    /// `None` if there is no such schema.
     pub fn ensure(&self, name: SchemaName) -> Result<Option<u32>, RegistryError> {
         let since = Instant::now();
         let mut wait = RETRY_FIRST;
@@ -131,7 +135,7 @@ impl SchemaIds {
         }
     }
 
-    /// Has a thread ask for a name until it is settled, however long the registry is away.
+    /// Makes a thread ask for a name until it is resolved, however long the registry is away.
     pub fn ask_on(self: &Arc<Self>, name: SchemaName) {
         if !lock(&self.asked).insert(name) {
             return;
@@ -147,7 +151,7 @@ impl SchemaIds {
                         ids.give_up(name, &error);
                     }
                     Err(error) => {
-                        // Not held during the wait, so that the thread ends with the log.
+                        // The ids are not held during the wait, so that the thread ends with the log.
                         drop(ids);
                         pause(name, &error, &mut wait);
                         continue;
@@ -163,7 +167,7 @@ impl SchemaIds {
         }
     }
 
-    /// Asks once, and keeps the answer.
+    /// Asks the registry once, and stores the answer.
     fn ask(&self, name: SchemaName) -> Result<(), RegistryError> {
         let id = match name {
             SchemaName::Id(id) => Some(id),
@@ -182,7 +186,8 @@ impl SchemaIds {
         Ok(())
     }
 
-    /// True if the registry gives a schema that it is known to have. Then a missing answer concerns its own name alone.
+    /// True if the registry returns a schema that it is known to have. A missing answer then concerns only its own
+    /// name.
     fn answers_for_others(&self) -> bool {
         let known = read(&self.known).keys().next().copied();
         match known {
@@ -221,7 +226,7 @@ impl fmt::Display for SchemaName {
     }
 }
 
-/// Formats a guid like registries do.
+/// Formats a guid in the form of registries.
 pub(super) fn guid_text(guid: [u8; 16]) -> String {
     let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let parts = [&guid[..4], &guid[4..6], &guid[6..8], &guid[8..10], &guid[10..]];
@@ -234,7 +239,7 @@ impl SchemaSource for SchemaIds {
     }
 }
 
-// Maps of whole entries are sound even if a holder panicked.
+// Entries are inserted whole, so the maps are valid even if a holder of the lock panicked.
 
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Records in a schema registry's frame: the schema of an id, and the id of a schema.
+//! Records in a schema registry's frame: looks up schemas by id, and ids by schema.
 //!
 //! ```text
 //!  producers ──► ticks ─────────────────────────► decoder, which asks SchemaIds
@@ -9,17 +9,17 @@
 //!  engine, replay, tail ◄── single-object ── FramedLog ┘ ◄── 00 and id ── other topics
 //! ```
 //!
-//! [`FramedLog`] stands between the log and all else. It writes records in the registry's frame. Records of Warptape's
-//! own topics are read in single-object encoding, so that nothing above knows of the registry. Ticks stay unchanged,
-//! because they belong to the producer, and a dead letter holds them unchanged. It only ensures that each id was asked
-//! for before the decoder meets it.
+//! [`FramedLog`] is between the log and everything else. It writes records in the registry's frame. It returns records
+//! of Warptape's own topics in single-object encoding, so that its callers need not know the registry. Ticks stay
+//! unchanged, because they belong to the producer, and dead letters must hold them unchanged. For ticks it only ensures
+//! that each id is looked up before the decoder needs it.
 //!
-//! A registry's answer that it has no schema for an id is final, and the record is a dead letter. An unreachable
-//! registry gives no answer: a partition of a running pipeline waits for it, and others go on. A command ends with the
-//! ids that it asked for. If a registry answers for other ids, but never for this one, the id counts as unknown after a
-//! while.
+//! If a registry answers that it has no schema for an id, the answer is final, and the record becomes a dead letter. An
+//! unreachable registry gives no answer: a partition of a running pipeline waits for it, while others go on. A command
+//! ends, and names the ids that it asked for. If a registry answers for other ids but never for one, that id counts as
+//! unknown after a while.
 //!
-//! Records with a schema id in a header are converted to the registry's frame, and treated like all others then.
+//! Records with a schema id in a header are converted to the registry's frame, and then treated like all others.
 
 mod asyncapi;
 mod client;

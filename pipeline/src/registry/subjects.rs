@@ -4,7 +4,7 @@ use warptape_schemas::known::{self, KnownSchema};
 
 use crate::runtime::Topics;
 
-/// A schema for records of a topic, with its name in the registry.
+/// A schema for the records of a topic, with its subject in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// The topic.
@@ -13,15 +13,15 @@ pub struct Subject {
     pub schema: KnownSchema,
     /// Name of the subject.
     pub name: String,
-    /// Rule for accepting further versions.
+    /// Rule by which the registry accepts further versions.
     pub compatibility: &'static str,
 }
 
-/// Compatibility: any version reads every other, and is read by it.
+/// Compatibility: every version reads, and is read by, every other.
 const FULL: &str = "FULL_TRANSITIVE";
-/// Compatibility: any version reads every earlier one. Some records have no more than that. New kinds of problems,
-/// answers, inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum. Earlier
-/// readers lack these.
+/// Compatibility under which every version can read all earlier ones. Some records allow no more than this. New kinds
+/// of problems, answers, inputs and decisions are branches of unions, and new kinds of signals are symbols of an enum.
+/// Earlier readers lack them.
 const BACKWARD: &str = "BACKWARD_TRANSITIVE";
 /// Schemas whose unions get new branches, or whose enums get new symbols.
 const BACKWARD_ONLY: [KnownSchema; 5] =
@@ -30,8 +30,8 @@ const BACKWARD_ONLY: [KnownSchema; 5] =
 /// Returns the schemas of the topics: ticks, the engine's outputs, risk requests and results, progress of feeds,
 /// operators' commands and their answers.
 ///
-/// A topic's subject is `TOPIC-value`, by Confluent's TopicNameStrategy. The topic of ticks holds further records,
-/// which no rule of compatibility allows in the same subject. They are `TOPIC-warptape.TickBatch` and
+/// A topic's subject is `TOPIC-value`, by Confluent's TopicNameStrategy. The topic of ticks also has records that no
+/// compatibility rule allows in the same subject. These use `TOPIC-warptape.TickBatch` and
 /// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Some records are written in several versions.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {

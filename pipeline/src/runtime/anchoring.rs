@@ -1,5 +1,5 @@
-//! Anchors of the journal while it is written: each commit's head is signed, and also kept in a second place once it is
-//! committed.
+//! Anchors of the journal while it is written. The head of each commit is signed; once the commit has succeeded, the
+//! anchor is also stored in a second place.
 //!
 //! ```text
 //!  commit thread:  entries ──► sign ──► header of the last journal record ──► committed ──► newest ──┐
@@ -7,9 +7,9 @@
 //!                                                              anchors thread: file, topic of another log
 //! ```
 //!
-//! The second place gets an anchor after its commit, so it is never ahead of the log. It may be behind by the interval,
-//! and by anchors that a killed process had not written yet. A head covers all earlier ones, so the next anchor makes
-//! up for these.
+//! The second place gets an anchor after the commit, so it is never ahead of the log. It may be behind by the interval,
+//! and by anchors that a killed process had not written yet. A head covers all earlier ones, so the next anchor
+//! replaces the missing ones.
 
 mod keeper;
 mod place;
@@ -38,35 +38,35 @@ pub struct Anchoring {
     pub file: Option<PathBuf>,
     /// Another log and the topic in it; `None` for no log.
     pub log: Option<(Arc<dyn EventLog>, String)>,
-    /// Least time between two anchors in these places.
+    /// Least time between two anchors in the file and in the other log.
     pub interval: Duration,
 }
 
-/// Anchors of a process.
+/// The anchors of a running process.
 pub(super) struct Anchors {
     key: Arc<SigningKey>,
     topic: String,
     ordinal: i32,
     told: SharedTold,
-    /// The newest signed anchor; `committed` is the newest one whose commit is known.
+    /// The newest signed anchor; `committed` is the newest anchor whose commit has succeeded.
     signed: Mutex<Option<Anchor>>,
     committed: Mutex<Option<Anchor>>,
     keeper: Option<Keeper>,
 }
 
-/// The lifecycle records of this process life so far. The lifecycle thread counts them, the commit thread signs the
+/// The lifecycle records of this process life so far. The lifecycle thread counts them, and the commit thread signs the
 /// count.
 #[derive(Clone)]
 pub(super) struct SharedTold(Arc<Mutex<Told>>);
 
 impl SharedTold {
-    /// Counts a record of this value, which is in the topic.
+    /// Counts a record with this value, after it was written to the topic.
     pub(super) fn add(&self, value: &[u8]) {
         let mut told = locked(&self.0);
         *told = told.with(value);
     }
 
-    /// Returns the header that marks a record as one of this life.
+    /// Returns the header that marks a record of this life.
     pub(super) fn header(&self, ordinal: i32) -> (String, Vec<u8>) {
         let life = locked(&self.0).life;
         (LIFE_HEADER.to_owned(), format!("{ordinal}/{life}").into_bytes())
@@ -74,8 +74,8 @@ impl SharedTold {
 }
 
 impl Anchors {
-    /// Begins a life now; `last` is the newest journal entry so far. Fails if the journal differs from its kept
-    /// anchors. `None` if the journal is not anchored.
+    /// Begins a life now; `last` is the newest journal entry so far. Returns `None` if the journal is not anchored.
+    /// Fails if the journal contradicts its stored anchors.
     pub(super) fn start(
         log: &dyn EventLog,
         config: &EngineConfig,
@@ -107,7 +107,7 @@ impl Anchors {
         })))
     }
 
-    /// Returns the life's count of lifecycle records.
+    /// Returns the count of this life's lifecycle records.
     pub(super) fn told(&self) -> SharedTold {
         self.told.clone()
     }
@@ -121,7 +121,7 @@ impl Anchors {
         Some(header)
     }
 
-    /// Records that the commit whose head was signed last is durable and visible.
+    /// Records that the last signed commit is durable and visible.
     pub(super) fn on_committed(&self) {
         let Some(anchor) = locked(&self.signed).take() else { return };
         *locked(&self.committed) = Some(anchor.clone());
@@ -130,7 +130,7 @@ impl Anchors {
         }
     }
 
-    /// Keeps a last anchor, with the count of all lifecycle records, and waits until it is written.
+    /// Stores a last anchor with the count of all lifecycle records, and waits until it is written.
     pub(super) fn stop(&self, at_ns: i64) {
         let Some(keeper) = &self.keeper else { return };
         if let Some(anchor) = locked(&self.committed).take() {
@@ -149,7 +149,7 @@ impl Anchors {
     }
 }
 
-/// A thread that panicked leaves a whole value behind.
+/// A panic while the lock is held leaves the value consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,7 +173,7 @@ pub(super) fn with_anchor<'a>(
     })
 }
 
-/// Refuses a journal that differs from its kept anchor, or has lost its end since.
+/// Refuses a journal that contradicts its stored anchor, or has lost its end since.
 fn check_kept(
     log: &dyn EventLog,
     place: &str,
@@ -187,7 +187,7 @@ fn check_kept(
         let anchored_sequence = *sequence;
         return Err(EngineError::RolledBack { place, topic, ordinal, anchored_sequence, next_sequence });
     }
-    // Entries before the first one may have been removed.
+    // Entries before the journal's first one may have been removed.
     match entry_at(log, &topic, ordinal, *sequence)? {
         Some(entry) if entry.sequence == *sequence && entry.hash != *hash => {
             Err(EngineError::Rewritten { place, topic, ordinal, sequence: *sequence })

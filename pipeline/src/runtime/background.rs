@@ -1,4 +1,4 @@
-//! Background threads for jobs that take too long for ticks to wait. Each thread does its jobs one after the other.
+//! Background threads for jobs that are too long to let ticks wait. Each thread does its jobs one after the other.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use warptape_engine::Haste;
@@ -7,18 +7,19 @@ use warptape_eventlog::background::BackgroundThread;
 use super::EngineError;
 use super::worker::{Worker, report};
 
-/// Handle of three threads. One yields to ticks, and the system may delay it while others want the core. Two do not
-/// yield: delayed jobs hold up no others, and critical jobs wait for critical ones only.
+/// Handle of three threads. One yields to ticks, and the system may delay it while other threads need the core. The
+/// other two do not yield: one runs short jobs, and one runs critical jobs. So a delayed job holds up no others, and
+/// critical jobs wait only for each other.
 pub(super) struct BackgroundJobs<Job, Done> {
     name: &'static str,
-    /// Jobs by haste.
+    /// Jobs by urgency.
     jobs: [Sender<Job>; 3],
     done: Receiver<Done>,
     workers: Vec<Worker>,
 }
 
 impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
-    /// Starts the threads. The caller limits the number of waiting jobs.
+    /// Starts the threads. The caller must limit the number of waiting jobs.
     pub(super) fn start(name: &'static str, run: impl Fn(Job) -> Done + Clone + Send + 'static) -> Self {
         let (sent, done) = unbounded();
         let [(at_once, to_run), (soon, to_run_soon), (yielding, to_yield)] = [(); 3].map(|()| unbounded());
@@ -36,7 +37,7 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
         Self { name, jobs: [at_once, soon, yielding], done, workers }
     }
 
-    /// Gives a job to the thread of its haste.
+    /// Gives a job to the thread for its urgency.
     pub(super) fn run(&self, job: Job, haste: Haste) -> Result<(), EngineError> {
         self.jobs[haste as usize].send(job).map_err(|_| self.gone())
     }
@@ -46,12 +47,12 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
         &self.done
     }
 
-    /// Returns the error of an ended thread, which never ends by itself.
+    /// Returns the error for an ended thread; threads never end by themselves.
     pub(super) fn gone(&self) -> EngineError {
         EngineError::ThreadGone { thread: self.name }
     }
 
-    /// Ends the threads after their present jobs, and waits for that.
+    /// Ends the threads after their current jobs, and waits for them.
     pub(super) fn stop(self) {
         drop(self.jobs);
         drop(self.done);
@@ -59,7 +60,7 @@ impl<Job: Send + 'static, Done: Send + 'static> BackgroundJobs<Job, Done> {
     }
 }
 
-/// Does jobs one after the other. An ended engine takes no results.
+/// Does jobs one after the other. Results for an ended engine are dropped.
 fn work<Job, Done>(jobs: &Receiver<Job>, done: &Sender<Done>, mut run: impl FnMut(Job) -> Done) {
     for job in jobs {
         if done.send(run(job)).is_err() {
@@ -74,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// A job that waits for others stands for one that the system has delayed.
+    /// A job that waits for others simulates one that the system has delayed.
     #[test]
     fn what_is_put_off_stands_before_nothing_that_does_not_yield() {
         let (go, wait) = bounded::<()>(0);

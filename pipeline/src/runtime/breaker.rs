@@ -1,4 +1,4 @@
-//! Sentences on breakers, for the log of a process and for `warptape tail`.
+//! Sentences about breakers, for the log of a process and for `warptape tail`.
 
 use tracing::{info, warn};
 use warptape_schemas::journal::{Breaker, BreakerReason, BreakerState};
@@ -12,7 +12,7 @@ pub(super) fn tell(breaker: &Breaker, device: &str) {
     }
 }
 
-/// Returns a sentence on the change and its reason; the lane is its subject.
+/// Returns a sentence about the change and its reason, with the lane as its subject.
 pub(crate) fn words(breaker: &Breaker) -> String {
     let &Breaker { state, reason, measured, limit, .. } = breaker;
     let state = match state {
@@ -28,7 +28,7 @@ pub(crate) fn words(breaker: &Breaker) -> String {
         ),
         BreakerReason::Memory => format!("its device has {measured} uncorrectable memory errors"),
         BreakerReason::Probe => format!("it has been out of service for {} ms", measured / 1_000_000),
-        // Only a slow lane was measured.
+        // Measurements exist only for a slow lane.
         BreakerReason::ProbeFailed if limit == 0 => {
             "it was lost during its trial; the next trial comes later".to_owned()
         }

@@ -1,4 +1,4 @@
-//! The commit thread: writes each request of the engine as one transaction, while the engine goes on.
+//! The commit thread: writes each of the engine's requests as one transaction, while the engine goes on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::written::Written;
 use super::{Clock, EngineConfig, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
-/// Returns the records of a request in the order of writing. These are signals, late ticks, dead letters, snapshots,
+/// Returns the records of a request in the order of writing. The order is signals, late ticks, dead letters, snapshots,
 /// risk results, journal entries, answers to commands, and operators' event times among the ticks. Entries and answers
 /// go to the partition with the process's ordinal.
 pub fn records_of<'a>(
@@ -63,7 +63,7 @@ pub fn records_of<'a>(
     let answers = request.control.results.iter().map(move |(key, bytes)| {
         record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
     });
-    // Event times come last, because an operator's word holds from its place among the ticks on.
+    // Event times come last, because an operator's event time applies only after its place among the ticks.
     let told = request.control.event_times.iter();
     let told = told.map(move |(partition, bytes)| record(&topics.ticks, *partition, at_ns, None, bytes));
     sealed.chain(request.entries.iter().map(entry)).chain(answers).chain(told)
@@ -73,9 +73,9 @@ pub fn records_of<'a>(
 pub(super) enum CommitEvent {
     /// The transaction is durable and visible.
     Done { receipt: Receipt, written: Written, attempt: CommitAttempt, sealed_ns: i64 },
-    /// Nothing of the transaction was written; it can be sent again.
+    /// Nothing of the transaction was written; the request can be sent again.
     Aborted { request: Box<CommitRequest>, attempt: CommitAttempt, error: LogError },
-    /// The log refuses the transaction; the thread ended.
+    /// The log refuses the transaction; the thread has ended.
     Failed(LogError),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Starts the thread. It takes one request at a time and none waits: the engine gathers more instead.
+    /// Starts the thread. It holds one request at a time; meanwhile the engine gathers more for the next.
     pub(super) fn start(
         mut writer: TransactionWriter,
         config: EngineConfig,
@@ -112,7 +112,7 @@ impl Committer {
     }
 }
 
-/// The commit thread's context.
+/// Data that the commit thread uses.
 struct CommitShell<'a> {
     config: &'a EngineConfig,
     fence: &'a Fence,

@@ -15,16 +15,17 @@ use warptape_schemas::journal::{LaneId, LaneKind};
 use super::{Anchoring, LaneStages, OpenLanes};
 use crate::traces::TraceSender;
 
-/// Value of the core's `commit_bytes_max`, far below the limit of a log.
+/// Value of the core's `commit_bytes_max`, far below the limits of logs.
 pub const COMMIT_BYTES_MAX: usize = 16 << 20;
 const _: () = assert!(COMMIT_BYTES_MAX * 8 <= TRANSACTION_BYTES_MAX);
 
-/// Configuration of a running engine, checked where it was read.
+/// Configuration of a running engine, already checked.
 #[derive(Clone)]
 pub struct EngineConfig {
     /// Configuration of the core.
     pub core: Config,
-    /// Ordinal of the process in its group, from 0: its partition of the journal, and part of its transactional id.
+    /// Ordinal of the process in its group, from 0. It is the process's partition of the journal, and part of its
+    /// transactional id.
     pub ordinal: i32,
     /// Instruction set of the CPU lanes.
     pub isa: Isa,
@@ -34,26 +35,26 @@ pub struct EngineConfig {
     pub lanes: Arc<dyn OpenLanes>,
     /// Time between samples of the devices' state.
     pub device_sample_interval: Duration,
-    /// Greatest number of records of one fetch.
+    /// Greatest number of records in one fetch.
     pub poll_records_max: usize,
-    /// Approximate greatest number of bytes of one fetch.
+    /// Approximate greatest number of bytes in one fetch.
     pub poll_bytes_max: usize,
     /// Writer schemas of ticks in a registry's frame; `None` without a registry.
     pub schemas: Option<Arc<dyn SchemaSource>>,
-    /// Anchoring of the journal; `None` for none.
+    /// Anchoring of the journal; `None` if it is not anchored.
     pub anchoring: Option<Anchoring>,
-    /// Receiver of traces of sampled records and requests; `None` for no traces.
+    /// Receiver of traces of sampled records and requests; `None` if nothing is traced.
     pub traces: Option<TraceSender>,
 }
 
 impl EngineConfig {
-    /// Returns the transactional id. It is the same in every life of the process, so that a new life fences the one
-    /// before.
+    /// Returns the transactional id. It is the same in every life of the process, so that a new life fences the
+    /// previous one.
     pub fn transactional_id(&self) -> String {
         format!("{}-{}", self.core.group, self.ordinal)
     }
 
-    /// True if groups move between lanes on the processor and lanes on devices.
+    /// True if the scheduler moves groups between lanes on the processor and lanes on devices.
     pub fn routes(&self) -> bool {
         warptape_scheduler::routes(&self.core.scheduler, &self.core.lanes)
     }
@@ -65,7 +66,7 @@ impl EngineConfig {
         names.into_iter().collect()
     }
 
-    /// True if a lane is measured when it begins: the first one of each device, if measurements are used.
+    /// True if a lane is measured when it starts: the first lane of each device, if measurements are used.
     pub(super) fn is_measured(&self, lane: LaneId) -> bool {
         let of = |lane: LaneId| match self.core.lanes[lane as usize].kind() {
             LaneKind::Host => "cpu",
@@ -75,7 +76,7 @@ impl EngineConfig {
         matters && (0..lane).all(|other| of(other) != of(lane))
     }
 
-    /// Returns a lane without groups, on its device.
+    /// Returns the stages of a lane, without groups, on the lane's device.
     pub fn lane_stages(&self, lane: LaneId) -> Result<LaneStages, DeviceError> {
         if !self.core.is_on_device(lane) {
             return Ok(LaneStages::on_host(&self.core.stages, self.isa));
@@ -85,8 +86,8 @@ impl EngineConfig {
     }
 }
 
-/// Returns the topics to create. Outputs have the partitions of the source; the journal and control topics have one for
-/// each process.
+/// Returns the topics to create. Output topics have as many partitions as the source; the journal and control topics
+/// have one for each process.
 pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
     let TopicPlan { partitions, journal_partitions, retention, .. } = *plan;
     let spec = |name: &str, partitions: i32, retention: Option<Duration>| TopicSpec {
@@ -113,12 +114,12 @@ pub fn topic_specs(topics: &Topics, plan: &TopicPlan) -> Vec<TopicSpec> {
     ]
 }
 
-/// Plan for the creation of topics. `None` leaves a value to the log.
+/// Plan for creating topics. `None` leaves a value to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicPlan {
-    /// Partitions of the source and of outputs.
+    /// Number of partitions of the source and of outputs.
     pub partitions: i32,
-    /// Partitions of the journal: the greatest number of processes in a group.
+    /// Number of partitions of the journal, which is the greatest number of processes in a group.
     pub journal_partitions: i32,
     /// Number of brokers that keep a copy.
     pub replication: Option<i16>,
@@ -129,7 +130,7 @@ pub struct TopicPlan {
 }
 
 impl TopicPlan {
-    /// Returns a plan for one process, with all else left to the log.
+    /// Returns a plan for one process that leaves everything else to the log.
     pub fn new(partitions: i32) -> Self {
         Self {
             partitions,
@@ -141,7 +142,7 @@ impl TopicPlan {
     }
 }
 
-/// Retention of records, by topic.
+/// Retention of records by topic; `None` leaves it to the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Ticks.
@@ -158,6 +159,6 @@ pub struct Retention {
     pub lifecycle: Option<Duration>,
     /// Risk requests.
     pub risk_requests: Option<Duration>,
-    /// Risk results: a request's id is known as long as its result is.
+    /// Risk results. A request's id is known for as long as its result is kept.
     pub risk_results: Option<Duration>,
 }

@@ -1,5 +1,5 @@
-//! The thread that reads and decodes operators' commands from the partition with the process's ordinal, beginning with
-//! the first unanswered one. A log that does not answer is asked again until it does.
+//! The thread that reads and decodes operators' commands from the partition with the process's ordinal. It starts with
+//! the first unanswered command. If the log does not answer, it retries without limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use warptape_schemas::decode_control;
 
 use super::worker::Worker;
 
-/// Longest wait of one poll, which limits the delay of the thread's end.
+/// Longest wait of one poll, which limits how late the thread ends.
 const POLL_TIMEOUT: Duration = Duration::from_millis(100);
-/// Wait before the next question to a log that does not answer.
+/// Wait before a log that does not answer is asked again.
 const RETRY_WAIT: Duration = Duration::from_millis(200);
-/// Greatest number of commands of one fetch.
+/// Greatest number of commands in one fetch.
 const RECORDS_MAX: usize = 16;
-/// Approximate greatest number of bytes of one fetch.
+/// Approximate greatest number of bytes in one fetch.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Commands, or the error after which no more follow.
+/// Commands, or the error after which none follow.
 pub(super) type ControlEvent = Result<Vec<ReadControl>, LogError>;
 
 /// Handle of the thread.
@@ -34,7 +34,7 @@ impl ControlSource {
     /// Starts to read a partition at an offset.
     pub(super) fn start(log: Arc<dyn EventLog>, source: TopicPartition, next: i64) -> Self {
         let (stop, stopped) = bounded(0);
-        // One fetch waits while the engine executes another.
+        // One fetch may wait while the engine executes another.
         let (sent, events) = bounded(1);
         let reader = ControlReader { log, source, next, stopped, events: sent };
         let worker = Worker::start("control", move || reader.run());
@@ -59,7 +59,7 @@ struct ControlReader {
 }
 
 impl ControlReader {
-    /// Runs until the engine is gone.
+    /// Runs until the engine has ended.
     fn run(mut self) {
         let mut consumer = None;
         let mut wait = Duration::ZERO;
@@ -67,7 +67,7 @@ impl ControlReader {
             wait = Duration::ZERO;
             match self.turn(&mut consumer) {
                 Ok(controls) if controls.is_empty() => {}
-                // If the receiver is gone, the thread has been stopped as well.
+                // A dropped receiver means that the thread has been stopped too.
                 Ok(controls) => drop(self.events.send(Ok(controls))),
                 Err(LogError::Unreachable { .. } | LogError::Stalled { .. }) => {
                     consumer = None;
@@ -81,7 +81,7 @@ impl ControlReader {
         }
     }
 
-    /// Polls once; opens the reader first if there is none.
+    /// Polls once; opens the reader first if it is not open.
     fn turn(&mut self, consumer: &mut Option<Box<dyn Consumer>>) -> Result<Vec<ReadControl>, LogError> {
         let reader = match consumer {
             Some(reader) => reader,

@@ -1,12 +1,11 @@
-//! Headers of dead letters in the form of Kafka Streams (KIP-1034), for tools that know it. They repeat fields of the
-//! record.
+//! Headers of dead letters in the form of Kafka Streams (KIP-1034), for tools that know this form. They repeat fields
+//! of the record.
 
 use warptape_schemas::decode_dead_letter;
 
-/// Returns the headers of an encoded dead letter, each a text.
+/// Returns the headers of an encoded dead letter, all of them texts.
 pub(super) fn dead_letter_headers(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
-    // The record was encoded a moment ago. Dead letters are rare, so decoding it again is cheaper than carrying it
-    // along.
+    // Dead letters are rare, so decoding the record again is cheaper than passing the decoded one along.
     let letter = decode_dead_letter(bytes).expect("a dead letter that was just encoded");
     let header = |name: &str, text: String| (format!("__streams.errors.{name}"), text.into_bytes());
     vec![

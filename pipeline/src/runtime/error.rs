@@ -10,13 +10,13 @@ use warptape_stages::StageConfig;
 
 use super::segment::changes;
 
-/// Errors that end an engine before it is told to stop.
+/// Errors that end an engine before it is asked to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The log failed. Uncommitted records are processed again at the next start.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The engine gave up by itself.
+    /// The core gave up by itself.
     #[error(transparent)]
     Core(#[from] CoreError),
     /// The newest record of this process's journal cannot be read, so its chain cannot be continued.
@@ -36,7 +36,7 @@ pub enum EngineError {
         /// The decoding error.
         error: DecodeError,
     },
-    /// The partitions were processed under another stage configuration.
+    /// The partitions were processed with another stage configuration.
     #[error(
         "this log was processed with other settings so far: {changes}. Restore these settings, or start once \
          with `warptape run --new-segment`. It begins a new segment of the log with the new settings, and \
@@ -47,7 +47,7 @@ pub enum EngineError {
         changes: String,
         /// Number of affected partitions.
         partitions: usize,
-        /// Number of their processed tick records.
+        /// Number of tick records processed in them.
         records: i64,
     },
     /// Another consumer group has written the journals.
@@ -59,9 +59,9 @@ pub enum EngineError {
     OtherGroup {
         /// Journal topic.
         topic: String,
-        /// Its partition.
+        /// Partition of the journal.
         ordinal: i32,
-        /// The group of its last process.
+        /// The group of the journal's last process.
         other: String,
         /// The group of this process.
         group: String,
@@ -73,7 +73,7 @@ pub enum EngineError {
         topic: String,
         /// The consumer group.
         group: String,
-        /// The contradiction in each partition.
+        /// The contradiction in each affected partition.
         odds: Vec<(i32, Odds)>,
     },
     /// The ticks end before the committed offset.
@@ -92,7 +92,7 @@ pub enum EngineError {
         /// Offset of the next record to process.
         committed: i64,
     },
-    /// A topic takes smaller records than the engine may have to write.
+    /// A topic accepts only smaller records than the engine may have to write.
     #[error(
         "topic {topic:?} accepts records of up to {bytes_max} bytes, but some need {needed}. Raise \
          max.message.bytes of the topic, and message.max.bytes in kafka.properties if it is set"
@@ -100,12 +100,12 @@ pub enum EngineError {
     TopicTakesTooLittle {
         /// The topic.
         topic: String,
-        /// Greatest record that the topic takes, in bytes.
+        /// Greatest record that the topic accepts, in bytes.
         bytes_max: usize,
-        /// Greatest record that it must take, in bytes.
+        /// Greatest record that the topic must accept, in bytes.
         needed: usize,
     },
-    /// The journal ends before an entry with an anchor in a second place.
+    /// The journal ends before an entry that has an anchor in a second place.
     #[error(
         "{place} has an anchor of sequence {anchored_sequence} of {topic}/{ordinal}, but this journal ends \
          before sequence {next_sequence}. It was cut, or an older log is in its place; `warptape replay \
@@ -149,7 +149,7 @@ pub enum EngineError {
         /// The system's error.
         source: io::Error,
     },
-    /// A thread of the engine ended without being told to.
+    /// A thread of the engine ended without a request.
     #[error(
         "the {thread} thread ended unexpectedly; nothing that was committed is lost: restart the process"
     )]
@@ -189,7 +189,7 @@ impl From<RecordError> for EngineError {
 }
 
 impl EngineError {
-    /// Adds the changed settings to an error about the stage configuration; returns any other error unchanged.
+    /// Adds the changed settings to an error about the stage configuration; returns other errors unchanged.
     pub(super) fn with_changes(self, config: &StageConfig) -> Self {
         match self {
             Self::Core(CoreError::OtherSegment { before, partitions, records }) => {

@@ -1,18 +1,18 @@
-//! Faults that a test requests by the environment. Builds without debug assertions have none.
+//! Faults that a test requests through the environment. Builds without debug assertions have none.
 //!
-//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it reaches the place for the N-th time. `LaneHangs:N` only
-//!   stops the lane that gets the N-th batch of all.
+//! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it reaches the named place for the N-th time. `LaneHangs:N`
+//!   only stops the lane that gets the N-th batch overall.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail. The faults are an error at a
 //!   launch, a hang of some milliseconds, no memory, and a lost device. The fault comes after N allocations
 //!   (`memory:N`), after N downloads (`gone:N`), or after uploads of BYTES bytes (`upload:BYTES`).
 //!   `cuda:0/background` is that device's stream for slices of risk tasks.
 
-/// Places for a process to die at.
+/// Places where a process may be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failpoint {
     /// All records of a transaction are sent.
     AfterProduce,
-    /// The transaction's offsets are sent as well.
+    /// The transaction's offsets are sent, too.
     AfterSendOffsets,
     /// The transaction is being committed.
     DuringCommit,
@@ -20,7 +20,7 @@ pub(super) enum Failpoint {
     DuringSnapshot,
     /// A snapshot is read, but not installed yet.
     DuringRestore,
-    /// A lane got a batch.
+    /// A lane got a batch, and hangs.
     LaneHangs,
 }
 
@@ -48,7 +48,7 @@ mod armed {
 
     use super::Failpoint;
 
-    /// Time from the beginning of a commit to the death during it.
+    /// Time from the start of a commit until the process is killed.
     const SOON: Duration = Duration::from_micros(500);
 
     struct Armed {
@@ -80,24 +80,24 @@ mod armed {
         }
     }
 
-    /// Kills the process here, if the place is due.
+    /// Kills the process if this place is due.
     pub(in super::super) fn reach(failpoint: Failpoint) {
         if is_due(failpoint) {
             std::process::abort();
         }
     }
 
-    /// Hangs forever, if the place is due.
+    /// Hangs forever if this place is due.
     pub(in super::super) fn hang(failpoint: Failpoint) {
         if is_due(failpoint) {
-            // A thread that wakes by chance goes on hanging.
+            // `park` may return spuriously.
             loop {
                 std::thread::park();
             }
         }
     }
 
-    /// Kills the process in a moment, while the caller goes on.
+    /// Kills the process after a moment, while the caller goes on.
     pub(in super::super) fn reach_soon(failpoint: Failpoint) {
         if is_due(failpoint) {
             std::thread::spawn(|| {

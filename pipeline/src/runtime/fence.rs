@@ -1,10 +1,10 @@
-//! The partitions that transactions may commit for. The engine's thread opens and closes the fence at the core's
-//! command, and the source's thread closes all of it at its end. The commit thread asks it when the group membership of
-//! the offsets' commit is fixed.
+//! The partitions for which transactions may commit. The engine's thread opens and closes the fence when the core
+//! commands it, and the source's thread closes all of it when it ends. The commit thread asks the fence after it has
+//! fixed the group membership with which it commits offsets.
 //!
-//! The fence closes before the consumer tells the group that a partition is let go. Then either the fence says no, and
-//! the transaction aborts. Or the group no longer accepts the membership once it moves on. tests/loom tries every order
-//! of the threads' steps.
+//! The fence closes before the consumer tells the group that it gives up a partition. Then there are two cases. If the
+//! fence is asked later, it refuses, and the transaction aborts. If it was asked earlier, the group rejects the old
+//! membership once it has moved on. tests/loom tries every order of the threads' steps.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -21,7 +21,7 @@ pub(super) struct Fence(Arc<Mutex<Assignments>>);
 #[derive(Default)]
 struct Assignments {
     current: BTreeMap<i32, u64>,
-    /// True once the source has ended: nothing is opened any more.
+    /// True once the source has ended: the fence then never opens again.
     has_ended: bool,
 }
 
@@ -30,7 +30,7 @@ impl Fence {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allows commits for a partition under this assignment from now on.
+    /// Allows commits for a partition under this assignment.
     pub(super) fn open(&self, partition: i32, assignment: u64) {
         let mut assignments = self.lock();
         if !assignments.has_ended {
@@ -38,12 +38,12 @@ impl Fence {
         }
     }
 
-    /// Closes the fence for a partition: nothing of it may be committed from now on.
+    /// Closes the fence for a partition, whose work can no longer be committed.
     pub(super) fn close(&self, partition: i32) {
         self.lock().current.remove(&partition);
     }
 
-    /// Closes the fence for good: nothing at all may be committed from now on.
+    /// Closes the fence permanently: nothing can be committed any more.
     pub(super) fn close_all(&self) {
         let mut assignments = self.lock();
         assignments.current.clear();

@@ -28,16 +28,16 @@ pub(super) struct Figures {
     /// Time of the last report of the engine's state.
     shown_at_ns: i64,
     committed: Committed,
-    /// Trades that repeat an earlier trade id of their symbol.
+    /// Trades that repeat an earlier trade id of the same symbol.
     repeated: RepeatedTrades,
-    /// True if it was reported that symbols are in two partitions.
+    /// True once symbols in two partitions were reported.
     has_told_split: bool,
-    /// Seal time of the commit whose signals were shown last.
+    /// Seal time of the last commit whose signals were shown.
     shown_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
     latency_ns: Histogram<u64>,
-    /// Lane and rows of each batch in flight.
+    /// Lane and number of rows of each batch in flight.
     batches: BTreeMap<i64, (LaneId, i64)>,
 }
 
@@ -74,7 +74,7 @@ impl Figures {
         });
     }
 
-    /// Keeps a sample of a device's state.
+    /// Stores a sample of a device's state.
     fn count_sample(&self, device: &str, sample: &Sample) {
         self.progress.change_engine(|view| {
             *view.xids.entry(device.to_owned()).or_default() += u64::from(sample.xid.is_some());
@@ -83,26 +83,26 @@ impl Figures {
         });
     }
 
-    /// Counts records of ticks that were read.
+    /// Counts tick records that were read.
     fn count_read(&self, records: &[Record]) {
         let bytes: usize = records.iter().map(|record| record.value.len()).sum();
         Progress::add(&self.progress.records_read, records.len() as u64);
         Progress::add(&self.progress.bytes_read, bytes as u64);
     }
 
-    /// Forgets partitions that are no longer this process's, because their progress is another process's to report.
+    /// Forgets partitions that this process no longer owns, because another process reports their progress.
     fn forget(&mut self, partition: i32) {
         self.committed.offsets.remove(&partition);
     }
 
-    /// Counts a batch that a lane is to run.
+    /// Counts a batch that a lane is about to run.
     fn begin_batch(&mut self, lane: LaneId, batch: &LaneBatch) {
         let rows = batch.parts.iter().map(|part| part.input.rows.len() as i64).sum();
         self.batches.insert(batch.batch, (lane, rows));
         self.progress.lanes[lane as usize].in_flight_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// Counts a lane's news.
+    /// Counts news from a lane.
     fn count_lane(&mut self, lane: LaneId, news: &LaneNews) {
         let figures = &self.progress.lanes[lane as usize];
         match news {
@@ -123,7 +123,7 @@ impl Figures {
         self.progress.lanes[lane as usize].in_flight_rows.store(0, Ordering::Relaxed);
     }
 
-    /// Counts accepted records; `read_at_ns` is the time of their read.
+    /// Counts accepted records; `read_at_ns` is the time at which they were read.
     fn count_accepted(&mut self, accepted: &Accepted, read_at_ns: i64) {
         self.first_read_ns.get_or_insert(read_at_ns);
         Progress::add(&self.progress.ticks, accepted.ticks);
@@ -138,8 +138,8 @@ impl Figures {
         self.repeated.add(repeated);
     }
 
-    /// Observes the delay of a round: its first slice, which began in the step of the submission, is now in the queue
-    /// of its lane.
+    /// Records the enqueue delay of a round. Its first slice, which the scheduler started in the step of the
+    /// submission, is now in its lane's queue.
     pub(super) fn count_enqueued(&self, submitted_ns: i64, now_ns: i64) {
         self.progress.latencies.risk_enqueue.observe(seconds(submitted_ns, now_ns));
     }
@@ -250,7 +250,7 @@ impl Observer for Figures {
         }
     }
 
-    /// Reports the engine's state, unless it was reported a moment ago.
+    /// Reports the engine's state if the last report is old enough.
     fn on_settled(&mut self, now_ns: i64, core: &Core) {
         if now_ns >= self.shown_at_ns.saturating_add(SHOW_INTERVAL_NS) {
             self.show_now(now_ns, core);

@@ -1,8 +1,8 @@
-//! Compares the offsets committed by the group with those of the journals and the outputs, before a partition is taken
-//! over.
+//! Compares the offsets that the group committed with those in the journals and the outputs, before this process takes
+//! a partition over.
 //!
-//! The journals win, because their entries were committed with the outputs. If the outputs contradict them too, an
-//! operator must decide.
+//! The journals take precedence, because their entries were committed with the outputs. If the outputs contradict the
+//! journals too, an operator must decide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use super::journals::Journals;
 /// Time between two reports that a partition waits for the end of a transaction.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Returns the offset before which all records were processed, according to an output's record; `None` for an
-/// unreadable record.
+/// Returns the offset before which all records were processed, according to a record of an output; `None` if the record
+/// is unreadable.
 type ProcessedBefore = fn(&[u8]) -> Option<i64>;
 
-/// Decides on the offsets at which assigned partitions continue.
+/// Decides at which offsets assigned partitions continue.
 pub(super) struct Holder {
     pub(super) log: Arc<dyn EventLog>,
     pub(super) topics: Topics,
     pub(super) group: String,
     pub(super) accepted_loss: AcceptedLoss,
     pub(super) journals: Journals,
-    /// Ends of the journals before they were last read. Entries that this process wrote later do not count.
+    /// Ends of the journals before they were last read. Entries that this process writes later do not matter.
     pub(super) written: Vec<i64>,
     pub(super) waiting: BTreeMap<i32, Waiting>,
 }
 
 /// A partition whose journals may still get entries, from transactions that were open when its offset was read.
 pub(super) struct Waiting {
-    /// The group's committed offsets: of ticks, and of risk requests.
+    /// The group's committed offsets of ticks and of risk requests.
     group: [Option<i64>; 2],
-    /// Ends of the journals when the offset was read.
+    /// Ends of the journals when the offsets were read.
     written: Vec<i64>,
     next_news: Instant,
 }
@@ -50,31 +50,32 @@ pub(super) struct Waiting {
 pub(super) enum Held {
     /// The partition continues at these offsets.
     At(Assigned),
-    /// The decision is put off, because journals with the partition may still get entries.
+    /// The decision is postponed, because journals may still get entries about the partition.
     Later,
     /// The partition's offsets contradict each other.
     AtOdds(Odds),
 }
 
-/// An assigned partition, according to the log.
+/// An assigned partition, as found in the log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) partition: i32,
-    /// The group's committed offsets: of the ticks, and of the risk requests.
+    /// The group's committed offsets of ticks and of risk requests.
     pub(super) committed: Option<i64>,
     pub(super) committed_request: Option<i64>,
     pub(super) ticks: OffsetRange,
 }
 
 impl Holder {
-    /// Reads the journals' entries so far. Must be called before [`Holder::hold`], and after the offsets were read.
+    /// Reads the journals' entries so far. The caller must read the offsets first, and call [`Holder::hold`]
+    /// afterwards.
     pub(super) fn look(&mut self) -> Result<(), EngineError> {
         self.written = self.journals.written()?;
         self.journals.look()?;
         self.journals.check_group(&self.group)
     }
 
-    /// Decides where a partition continues, if that is certain by now.
+    /// Decides where a partition continues, if that is certain already.
     pub(super) fn hold(&mut self, found: Found) -> Result<Held, EngineError> {
         let Found { partition, committed, committed_request, ticks } = found;
         let claims = Claims::on_ticks(self.journals.positions(), partition, committed);
@@ -116,17 +117,17 @@ impl Holder {
         Ok(Held::At(settled))
     }
 
-    /// Returns the error that ends a process with contradictions in partitions.
+    /// Returns the error that ends a process because of contradictory offsets.
     pub(super) fn at_odds(&self, odds: Vec<(i32, Odds)>) -> EngineError {
         EngineError::Odds { topic: self.topics.ticks.clone(), group: self.group.clone(), odds }
     }
 
-    /// Forgets a partition that is not this process's any more.
+    /// Forgets a partition that this process no longer owns.
     pub(super) fn forget(&mut self, partition: i32) {
         self.waiting.remove(&partition);
     }
 
-    /// True while some journal is not read up to its end at the time when the offsets were read.
+    /// True while some journal is not read up to the end that it had when the offsets were read.
     fn must_wait(&mut self, found: Found) -> bool {
         let Found { partition, committed, committed_request, .. } = found;
         let group = [committed, committed_request];
@@ -153,8 +154,8 @@ impl Holder {
         true
     }
 
-    /// Returns the offset before which all records of a partition were processed, according to the newest outputs and
-    /// the newest snapshot. It is 0 without any, and `None` while one of their transactions is open.
+    /// Returns the offset before which all records of a partition were processed, according to its newest outputs and
+    /// its newest snapshot. Returns 0 if there are none, and `None` while one of their transactions is open.
     fn outputs(&self, partition: i32) -> Result<Option<i64>, LogError> {
         let readers: [(&str, ProcessedBefore); 4] = [
             (&self.topics.signals, |value| Some(decode_signal(value).ok()?.source_offset + 1)),
@@ -177,7 +178,7 @@ impl Holder {
         Ok(Some(processed))
     }
 
-    /// Reports a partition that continues elsewhere than the group has committed.
+    /// Reports a partition that does not continue at the offset committed by the group.
     fn tell(&self, found: &Found, settled: &Assigned) {
         let (ticks, requests) = (&self.topics.ticks, &self.topics.risk_requests);
         if settled.is_uncommitted {
@@ -199,7 +200,7 @@ impl Holder {
     }
 }
 
-/// Returns the offset of an operator's next command to read: after the newest answered one.
+/// Returns the offset of the next operator's command: after the newest answered one.
 pub(super) fn next_control(
     log: &dyn EventLog,
     topics: &Topics,
@@ -211,7 +212,7 @@ pub(super) fn next_control(
     let answered = newest.and_then(|record| decode_control_result(&record.value).ok());
     Ok(match answered {
         Some(answered) => answered.offset + 1,
-        // Answers are kept for a limited time.
+        // Answers are kept for a limited time, so none may be left.
         None if log.offsets(&results)?.next > 0 => committed.unwrap_or(0),
         None => 0,
     })

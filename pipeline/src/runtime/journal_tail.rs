@@ -1,4 +1,4 @@
-//! The last entry of a journal, where the chain continues.
+//! Reads the last entry of a journal, after which the chain continues.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use warptape_schemas::journal::JournalEntry;
 
 use super::EngineError;
 
-/// Bytes of one read, far above any entry.
+/// Bytes of one read, more than any entry has.
 const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Records of one read.
 const RECORDS_MAX: usize = 256;
 /// Number of last offsets that are read first; the very last ones may be transaction markers.
 const LOOK_BACK: i64 = 16;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Reads the last entry of a process's journal; `None` for an empty one.
@@ -33,8 +33,8 @@ pub(super) fn last_entry(
     Ok(Some(entry))
 }
 
-/// Warns if a journal ends before entries that the group has committed. The process goes on without them, and nothing
-/// shows it later.
+/// Warns if a journal ends before entries that the group has committed. The process continues without them, and nothing
+/// shows the loss later.
 pub(super) fn warn_of_missing(
     log: &dyn EventLog,
     group: &str,
@@ -58,7 +58,7 @@ pub(super) fn warn_of_missing(
     Ok(())
 }
 
-/// Reads the first entry with this sequence or a greater one; `None` if there is none, or if it is unreadable.
+/// Reads the first entry with this sequence or a greater one; `None` if there is none, or it is unreadable.
 pub(super) fn entry_at(
     log: &dyn EventLog,
     journal: &str,

@@ -1,4 +1,4 @@
-//! The ends of all journals of the group, read backwards: their positions, and their group.
+//! Reads the ends of all journals of the group backwards, for their positions and their group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use warptape_schemas::journal::Input;
 
 use super::EngineError;
 
-/// Number of last offsets of a journal that are read first; an entry with its positions is among them.
+/// Number of a journal's last offsets that are read first; normally they include an entry with positions.
 const LOOK_BACK: i64 = 4_096;
 /// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 16 << 20;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Positions in the journals of a group, as far as they were read.
+/// Positions in the journals of a group, as far as the journals were read.
 pub(super) struct Journals {
     log: Arc<dyn EventLog>,
     sources: Vec<TopicPartition>,
     positions: Vec<JournalPositions>,
-    /// Offset of each journal before which entries are in the positions; `None` if none was read.
+    /// Offset in each journal up to which the positions include its entries; `None` if the journal was not read.
     next: Vec<Option<i64>>,
 }
 
-/// Entries of a journal to read.
+/// A range of a journal's entries to read.
 struct Window {
     journal: usize,
-    /// First readable offset, with the positions known before it.
+    /// First offset to read; the positions before it are known.
     first: i64,
     before: JournalPositions,
     from: i64,
     end: i64,
     positions: JournalPositions,
-    /// True once an entry with positions was read: it replaces all entries before it.
+    /// True once an entry with positions was read, which replaces all earlier entries.
     is_anchored: bool,
-    /// True if the positions are those of all entries.
+    /// True if the positions account for all entries.
     is_known: bool,
 }
 
@@ -52,7 +52,7 @@ impl Journals {
         Ok(Self { log, sources, positions, next })
     }
 
-    /// Reads the entries committed since the last look.
+    /// Reads the entries committed since the last call.
     pub(super) fn look(&mut self) -> Result<&[JournalPositions], LogError> {
         if self.sources.is_empty() {
             return Ok(&self.positions);
@@ -80,7 +80,7 @@ impl Journals {
         Ok(&self.positions)
     }
 
-    /// Reads the last offsets of journals with unknown positions, all at once.
+    /// Reads the last offsets of all journals with unknown positions at once.
     fn read(&self, reader: &mut dyn Consumer, windows: &mut [Window], back: i64) -> Result<(), LogError> {
         for window in &mut *windows {
             let source = &self.sources[window.journal];
@@ -104,7 +104,7 @@ impl Journals {
         Ok(())
     }
 
-    /// True if the unknown windows are read to their ends.
+    /// True if all windows with unknown positions are read to their ends.
     fn are_read(&self, reader: &mut dyn Consumer, windows: &[Window]) -> Result<bool, LogError> {
         for window in windows.iter().filter(|window| !window.is_known) {
             if reader.position(&self.sources[window.journal])? < window.end {
@@ -114,22 +114,22 @@ impl Journals {
         Ok(true)
     }
 
-    /// Returns the written end of each journal, after uncommitted records.
+    /// Returns the written end of each journal, including uncommitted records.
     pub(super) fn written(&self) -> Result<Vec<i64>, LogError> {
         Ok(self.log.ends(&self.sources)?.into_iter().map(|end| end.written).collect())
     }
 
-    /// True if the last look reached these offsets.
+    /// True if the last call of `look` reached these offsets.
     pub(super) fn has_come_to(&self, ends: &[i64]) -> bool {
         self.next.iter().zip(ends).all(|(next, end)| *next >= Some(*end))
     }
 
-    /// Returns the positions as of the last look.
+    /// Returns the positions found by the last call of `look`.
     pub(super) fn positions(&self) -> &[JournalPositions] {
         &self.positions
     }
 
-    /// Refuses another group's journals.
+    /// Refuses journals of another group.
     pub(super) fn check_group(&self, group: &str) -> Result<(), EngineError> {
         for (source, positions) in self.sources.iter().zip(&self.positions) {
             if let Some(other) = positions.group().filter(|other| *other != group) {
@@ -148,7 +148,7 @@ impl Window {
         Self { journal, first, before, from: end, end, positions, is_anchored: false, is_known }
     }
 
-    /// Moves the beginning to this number of offsets before the end, and returns it.
+    /// Moves the beginning to `back` offsets before the end, and returns it.
     fn begin(&mut self, back: i64) -> i64 {
         self.from = self.end.saturating_sub(back).max(self.first);
         let is_first = self.from == self.first;
@@ -235,12 +235,12 @@ mod tests {
         let begin = |written: &Written| Journals::new(written.log.clone(), TOPIC).expect("a log");
         let mut followed = begin(&written);
         written.check(&mut followed);
-        // Only the whole journal tells the positions here.
+        // Here, only the whole journal yields the positions.
         written.write(0, [sealed(3, 0, 7), sealed(4, 0, 9)].into_iter().chain(woken(LOOK_BACK * 2)));
         written.write(1, [sealed(5, 0, 2)]);
         written.check(&mut followed);
         written.check(&mut begin(&written));
-        // One of these entries tells the positions.
+        // One of these entries contains the positions.
         let positions = Input::Positions(written.told[0].entry("g"));
         written.write(0, [positions, sealed(3, 7, 8)].into_iter().chain(woken(LOOK_BACK - 10)));
         written.write(1, [sealed(5, 2, 4)]);

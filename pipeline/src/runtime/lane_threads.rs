@@ -8,16 +8,16 @@ use super::lanes::{Lane, LaneEvent};
 use super::worker::Worker;
 use super::{Clock, EngineConfig, process_log};
 
-/// The threads of each lane that was not ended.
+/// The threads of each lane that has not been ended.
 pub(super) struct LaneThreads {
-    /// News of the lanes.
+    /// News from the lanes.
     pub(super) events: Receiver<LaneEvent>,
     sender: Sender<LaneEvent>,
-    /// Each lane with its life; `None` for an ended one.
+    /// Each lane with the number of its life; `None` if the lane has been ended.
     lanes: Vec<Option<(u32, Lane)>>,
-    /// The lanes on devices.
+    /// The lanes that run on devices.
     on_devices: Vec<LaneId>,
-    /// Threads of lanes that were ended.
+    /// Threads of lanes that have been ended.
     leaving: Vec<Worker>,
 }
 
@@ -44,21 +44,21 @@ impl LaneThreads {
         }
     }
 
-    /// Sends a command to a lane. An ended lane ignores it.
+    /// Sends a command to a lane. Does nothing if the lane has been ended.
     pub(super) fn command(&self, lane: LaneId, command: LaneCommand) {
         if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.command(command);
         }
     }
 
-    /// Sends a slice to a lane. An ended lane ignores it.
+    /// Sends a slice to a lane. Does nothing if the lane has been ended.
     pub(super) fn run_slice(&self, lane: LaneId, slice: Slice) {
         if let Some((_, lane)) = &self.lanes[lane as usize] {
             lane.run_slice(slice);
         }
     }
 
-    /// Returns the event of a lane's news; `None` if the lane was ended since, or began another life.
+    /// Converts news of a lane to an event; `None` if the lane has since been ended or restarted.
     pub(super) fn heard(&self, LaneEvent { lane, life, news }: LaneEvent) -> Option<Event> {
         let current = self.lanes[lane as usize].as_ref().map(|(life, _)| *life);
         if current == Some(life) {
@@ -68,16 +68,16 @@ impl LaneThreads {
         None
     }
 
-    /// Returns the present work of the threads of lanes on devices.
+    /// Returns the current work of each thread of lanes on devices.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
         let lane = |&lane: &LaneId| Some((lane, &self.lanes[lane as usize].as_ref()?.1));
         let lanes = self.on_devices.iter().filter_map(lane);
         lanes.flat_map(|(number, lane)| lane.doing().map(move |doing| (number, doing))).collect()
     }
 
-    /// Ends all threads and waits for that.
+    /// Ends all threads and waits for them.
     pub(super) fn stop(self) {
-        // A lane with news finds no receiver, and ends.
+        // A lane with news then finds no receiver, and ends.
         drop(self.events);
         let lanes = self.lanes.into_iter().flatten().map(|(_, lane)| lane.end());
         Worker::join_all(lanes.chain(self.leaving).collect());

@@ -1,4 +1,4 @@
-//! Lane threads: each owns the stages of its groups, and runs batches in the order of their arrival.
+//! Lane threads: each owns the state of its groups, and runs batches in the order of their arrival.
 
 mod device_slices;
 mod slice_threads;
@@ -21,10 +21,10 @@ pub use stages::{LaneResult, LaneStages};
 use thread::LaneWorker;
 pub use work::{ConfiguredLanes, LaneWork, OpenLanes};
 
-/// News of a lane for the engine.
+/// News from a lane to the engine.
 pub(super) struct LaneEvent {
     pub(super) lane: LaneId,
-    /// Number of the lane's restarts: news of an earlier life is ignored.
+    /// Number of restarts of the lane. News from an earlier life is ignored.
     pub(super) life: u32,
     pub(super) news: LaneNews,
 }
@@ -35,12 +35,12 @@ pub(super) struct Lane {
     slice_threads: SliceThreads,
     thread: Worker,
     work: Arc<Activity>,
-    /// Present work of the thread for slices on the lane's device.
+    /// Current work of the thread for slices on the lane's device.
     slice_work: Arc<Activity>,
 }
 
-/// Start time of the thread's present work: of a batch, or, negated, of anything else; 0 while it waits for a command.
-/// The thread sets it itself, so a delay of the engine in reading news does not count against the lane.
+/// Start time of the thread's current work: positive for a batch, negative for anything else, and 0 while the thread
+/// waits for a command. The thread itself sets it, so the lane is not blamed if the engine reads news late.
 #[derive(Default)]
 struct Activity(AtomicI64);
 
@@ -57,7 +57,7 @@ impl Activity {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the thread's present work; `None` while it waits.
+    /// Returns the thread's current work; `None` while it waits.
     fn doing(&self) -> Option<Doing> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
@@ -76,7 +76,7 @@ impl Lane {
         clock: Clock,
         events: Sender<LaneEvent>,
     ) -> Self {
-        // Waiting commands are bounded by the lane's credit and its number of groups.
+        // The lane's credit and its number of groups limit the waiting commands.
         let (commands, received) = unbounded();
         let [work, slice_work] = [Arc::new(Activity::default()), Arc::new(Activity::default())];
         let reporter = Reporter { lane, life, clock, events: events.clone() };
@@ -99,22 +99,22 @@ impl Lane {
         Self { commands, slice_threads, thread, work, slice_work }
     }
 
-    /// Runs a slice in the background; the engine gets its result.
+    /// Runs a slice in the background, and reports the result to the engine.
     pub(super) fn run_slice(&self, slice: Slice) {
         self.slice_threads.run(slice);
     }
 
-    /// Sends a command to the lane. A lane that just failed ignores it; its loss is on its way to the engine.
+    /// Sends a command to the lane. A lane that has just failed ignores it; the engine will soon learn of its loss.
     pub(super) fn command(&self, command: LaneCommand) {
         drop(self.commands.send(command));
     }
 
-    /// Returns the present work of the lane's threads.
+    /// Returns the current work of the lane's threads.
     pub(super) fn doing(&self) -> impl Iterator<Item = Doing> {
         [&self.work, &self.slice_work].into_iter().filter_map(|work| work.doing())
     }
 
-    /// Tells the threads to end, and returns the lane's own, for the caller to wait for.
+    /// Tells the threads to end. Returns the lane's own thread, for the caller to wait for.
     pub(super) fn end(self) -> Worker {
         self.thread
     }

@@ -1,6 +1,6 @@
-//! The lifecycle topic: events of the process, written outside the transactions that a failure would undo.
+//! The lifecycle topic: events of the process, written outside of transactions, because a failure would undo those.
 //!
-//! A thread of its own writes them, because such events happen while the log does not answer.
+//! A separate thread writes the events, because they may occur while the log does not answer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::transaction::{RENEW_PAUSE, is_outage};
 /// Greatest number of waiting records.
 const WAITING_MAX: usize = 256;
 
-/// Accepts lifecycle records, which are written soon.
+/// Accepts lifecycle records, and writes them soon.
 pub(super) struct LifecycleLog {
     node: String,
     records: Sender<Lifecycle>,
@@ -49,7 +49,7 @@ impl LifecycleLog {
         Ok(Self { node: config.core.node.clone(), records, ending, worker })
     }
 
-    /// Hands a record over. If it is not accepted, it is only logged, and the process goes on.
+    /// Queues a record. If the queue is full, the record is only logged, and the process goes on.
     pub(super) fn write(&self, at_ns: i64, event: LifecycleEvent, detail: &str) {
         let detail = cut(detail.to_owned(), DETAIL_BYTES_MAX);
         let record = Lifecycle { at_ns, node: self.node.clone(), event, detail };
@@ -58,7 +58,7 @@ impl LifecycleLog {
         }
     }
 
-    /// Hands over a record of the engine's end.
+    /// Queues the record of the engine's end.
     pub(super) fn write_end(&self, at_ns: i64, error: Option<&EngineError>) {
         match error {
             None => self.write(at_ns, LifecycleEvent::Stopped, "drained"),
@@ -66,7 +66,7 @@ impl LifecycleLog {
         }
     }
 
-    /// Waits until all records are written, if the log takes them in time.
+    /// Waits until all records are written, if the log accepts them in time.
     pub(super) fn stop(self) {
         self.ending.store(true, Ordering::Relaxed);
         drop(self.records);
@@ -78,18 +78,18 @@ impl LifecycleLog {
 struct Writer {
     log: Arc<dyn EventLog>,
     transactional_id: String,
-    /// Producer; `None` after a failed write, and the next write starts another.
+    /// Producer; `None` after a failed write, and the next write creates another.
     producer: Option<Box<dyn Producer>>,
     topic: String,
     ordinal: i32,
-    /// Counts the life's records if the journal is anchored; `None` if it is not, or once the fate of a record is
-    /// unknown.
+    /// Counts this life's records if the journal is anchored; `None` if it is not, or once it is unknown whether a
+    /// record was written.
     told: Option<SharedTold>,
     ending: Arc<AtomicBool>,
 }
 
 impl Writer {
-    /// Writes a record, and retries while the log may come back.
+    /// Writes a record. Retries while the log may come back.
     fn write(&mut self, record: &Lifecycle) {
         while let Err(error) = self.try_write(record) {
             self.producer = None;

@@ -1,4 +1,4 @@
-//! Measures a lane's time for batches of several sizes when it begins. Routing starts from these times.
+//! Measures a lane's time for batches of several sizes when it starts. Routing starts from these times.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use warptape_stages::{GroupInput, GroupQueue, GroupStage, PartitionIntake, Stage
 use super::lanes::LaneWork;
 use super::{Clock, EngineConfig};
 
-/// Rows of the measured batches.
+/// Row counts of the measured batches.
 const SIZES: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
-/// Runs of each size; the fastest counts, because the others were disturbed.
+/// Runs of each size; the fastest counts, because slower runs were disturbed.
 const REPETITIONS: usize = 3;
-/// Number of symbols among the rows, in turns.
+/// Number of symbols, among which the rows alternate.
 const SYMBOLS: i64 = 64;
-/// Time between two rows: each second has a bar of each symbol.
+/// Time between two rows; each symbol has a bar in each second.
 const ROW_INTERVAL_NS: i64 = 1_000_000;
-/// The measured group, in a partition whose number no real one has.
+/// The measured group; its partition number never occurs in a log.
 const GROUP: GroupId = GroupId { partition: -1, group: 0 };
 
 /// Runs batches of made-up trades, up to the largest batch, on a lane that has no groups yet. The batches have the
@@ -49,7 +49,7 @@ pub(super) fn measure(
     Ok(points)
 }
 
-/// An endless series of trades, as from a partition with one group.
+/// An endless series of trades of a partition with one group.
 struct Trades {
     intake: PartitionIntake,
     rows: i64,
@@ -62,7 +62,7 @@ impl Trades {
         Self { intake: PartitionIntake::new(&config), rows: 0 }
     }
 
-    /// Returns the next `count` trades; the first ones name the symbols.
+    /// Returns the next `count` trades; the first ones introduce the symbols.
     fn next(&mut self, count: i64) -> GroupInput {
         let mut columns = TickColumns::default();
         for row in self.rows..self.rows + count {

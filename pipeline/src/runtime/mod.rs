@@ -1,4 +1,4 @@
-//! The engine's shell: threads, channels, a clock and a log around `warptape_engine::Core`, which decides everything.
+//! The engine's shell: threads, channels, a clock and a log around `warptape_engine::Core`, which makes all decisions.
 //!
 //! ```text
 //!  source thread ──records──► engine ──batches──► lane threads

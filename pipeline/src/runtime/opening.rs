@@ -1,8 +1,8 @@
-//! Finds the answered risk requests of a partition that was just assigned. It reads the results, up to their end when
-//! the partition came.
+//! Finds the answered risk requests of a partition that was just assigned. It reads the results up to the end that they
+//! had at the assignment.
 //!
-//! An open transaction in the results delays this until it has ended, which may take as long as the log keeps an
-//! abandoned one open. So reading goes on in turns, and nothing here waits for that end.
+//! An open transaction in the results delays this until the transaction ends. The log may keep an abandoned transaction
+//! open for long. So the results are read in turns, and nothing here waits for that end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const BYTES_MAX: usize = 16 << 20;
 pub(super) struct Opening {
     log: Arc<dyn EventLog>,
     names: RequestNames,
-    /// Assignment of each partition, with its requests' committed offset.
+    /// Assignment of each partition, with the committed offset of its requests.
     assignments: BTreeMap<i32, (u64, Committed)>,
-    /// Progress in the results of all partitions; it begins again when a partition is added.
+    /// Progress in the results of all partitions; it restarts when a partition is added.
     reading: Option<ResultsRead>,
 }
 
@@ -33,7 +33,7 @@ struct ResultsRead {
     partitions: BTreeMap<i32, Results>,
 }
 
-/// Results of one partition.
+/// Progress in the results of one partition.
 struct Results {
     /// Requests before this offset are answered.
     committed: Committed,
@@ -69,7 +69,7 @@ impl Opening {
         self.reading = None;
     }
 
-    /// Reads for up to `wait`. Returns the event of a partition that this opened; `None` otherwise.
+    /// Reads for up to `wait`. Returns the event of a partition that is now open; `None` if there is none.
     pub(super) fn turn(&mut self, wait: Duration) -> Result<Option<Event>, LogError> {
         if self.is_empty() {
             self.begin_again();
@@ -105,8 +105,8 @@ impl ResultsRead {
             let requests = at(&names.requests, partition);
             let (_, committed) = assignments[&partition];
             let found_before = log.written_end(&requests)?;
-            // The committed offset is known, so the transaction that moved it has ended; this partition may learn of
-            // that later.
+            // The committed offset is known, so the transaction that moved it has ended, although this partition may
+            // not show that yet. So the written end is read, not the visible one.
             let end = log.written_end(&results)?;
             partitions
                 .insert(partition, Results { committed, found_before, end, answered: Answered::default() });
@@ -114,7 +114,7 @@ impl ResultsRead {
         Ok(Self { consumer, partitions })
     }
 
-    /// Takes a partition that is read to its end, and stops reading it; `None` if there is none.
+    /// Removes a partition that is read to its end, and returns it; `None` if there is none.
     fn take_read(&mut self, names: &RequestNames) -> Result<Option<(i32, Results)>, LogError> {
         for (&partition, results) in &self.partitions {
             let name = at(&names.results, partition);

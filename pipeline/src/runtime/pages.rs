@@ -1,4 +1,4 @@
-//! Pages of symbols that left memory, in the topic of snapshots.
+//! Reads pages, which are states of symbols that left memory, from the topic of snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use warptape_schemas::{Snapshot, decode_snapshot};
 /// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// Number of last offsets of the topic that are searched first; each further search goes back this many times farther.
+/// Number of last offsets that the first search covers. Each further search goes back this many times farther.
 const FIRST_SEARCH: i64 = 64;
 const FARTHER: i64 = 32;
-/// Number of last offsets that hold a page committed a moment ago.
+/// Number of last offsets within which a recently committed page must be.
 const NEWEST: i64 = 65_536;
 
-/// Reads pages, and remembers their places.
+/// Reads pages, and remembers their offsets.
 pub(super) struct PageReader {
     log: Arc<dyn EventLog>,
     topic: String,
-    /// Offsets of the records of each page found.
+    /// Offsets of the records of each page found so far.
     places: BTreeMap<(i32, PageId), Vec<i64>>,
 }
 
@@ -32,7 +32,8 @@ impl PageReader {
         Self { log, topic, places: BTreeMap::new() }
     }
 
-    /// Returns the complete pages of a partition among the newest records, where recently committed ones are.
+    /// Returns those of a partition's pages that are complete among the newest records, where recently committed ones
+    /// are.
     pub(super) fn find(&mut self, partition: i32, pages: &[PageId]) -> Result<Vec<PageId>, LogError> {
         pages.iter().for_each(|page| _ = self.places.remove(&(partition, *page)));
         self.search(partition, pages, NEWEST)?;
@@ -46,7 +47,7 @@ impl PageReader {
         let mut read = Vec::new();
         for &page in pages {
             let mut bytes = self.read_one(partition, page)?;
-            // The page may have been written again, and its known place compacted away.
+            // The page may have been rewritten, and its known records compacted away.
             if bytes.is_none() && self.places.remove(&(partition, page)).is_some() {
                 self.search(partition, &[page], i64::MAX)?;
                 bytes = self.read_one(partition, page)?;
@@ -56,21 +57,21 @@ impl PageReader {
         Ok(read)
     }
 
-    /// Searches pages with unknown places backwards from the end, over at most this many offsets. The newest commits
-    /// come first.
+    /// Searches backwards from the end for pages whose offsets are unknown, over at most `distance_max` offsets. So the
+    /// newest commits are found first.
     fn search(&mut self, partition: i32, pages: &[PageId], distance_max: i64) -> Result<(), LogError> {
         let source = TopicPartition { topic: self.topic.clone(), partition };
         let OffsetRange { first, next } = self.log.offsets(&source)?;
         let first = first.max(next.saturating_sub(distance_max));
         let (mut distance, mut end) = (FIRST_SEARCH, next);
         while end > first && !pages.iter().all(|page| self.places.contains_key(&(partition, *page))) {
-            // Parts of a page may lie on both sides of the beginning of a search.
+            // The parts of a page may lie on both sides of the beginning of a search.
             let begin = next.saturating_sub(distance).max(first);
             let mut parts: BTreeMap<PageId, BTreeMap<i32, (i32, i64)>> = BTreeMap::new();
             self.records(&source, OffsetRange { first: begin, next }, |record| {
                 if let Some((id, part)) = page_of(record) {
                     let known = parts.entry(id).or_default();
-                    // Newer parts replace those of an older attempt.
+                    // Newer parts replace parts of an older attempt.
                     known.retain(|_, (count, _)| *count == part.parts);
                     known.insert(part.part, (part.parts, record.offset));
                 }
@@ -121,7 +122,7 @@ impl PageReader {
     }
 }
 
-/// Returns the page of a record's part; `None` for other records.
+/// Returns the page to which a record belongs; `None` if it belongs to no page.
 fn page_of(record: &Record) -> Option<(PageId, Snapshot)> {
     let part = decode_snapshot(&record.value).ok()?;
     let page = part.group.checked_sub(Snapshot::PAGES).filter(|page| *page >= 0)?;

@@ -1,4 +1,4 @@
-//! Background work that would make ticks wait: preparing requests as tasks, computing prices, and concluding rounds.
+//! Background work that would delay ticks: preparing requests as tasks, computing prices, and concluding rounds.
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -12,12 +12,12 @@ use warptape_schemas::journal::{AskPrices, Priced};
 use super::background::BackgroundJobs;
 use super::{Clock, EngineError};
 
-/// Prepares requests as tasks, unless they are abandoned before their turn. Others with newer markets may pass a
-/// preparation that yields.
+/// Prepares requests as tasks, unless they are abandoned before their turn. Later requests, with newer markets, may
+/// overtake a preparation that yields.
 pub(super) struct Preparing {
     thread: BackgroundJobs<(Preparation, Arc<AtomicBool>), Prepared>,
-    /// Preparations in progress by number; true while the request still waits. The thread holds the other end, and
-    /// drops it when done.
+    /// Preparations in progress by number; the flag is true while the request still waits. The thread holds the other
+    /// end, and drops it when done.
     wanted: BTreeMap<u64, Arc<AtomicBool>>,
 }
 
@@ -64,13 +64,13 @@ impl Preparing {
     }
 }
 
-/// Computes prices of kinds of tasks.
+/// Computes prices of task kinds for the scheduler.
 pub(super) struct Pricing(BackgroundJobs<AskPrices, Priced>);
 
 impl Pricing {
     pub(super) fn start() -> Self {
         Self(BackgroundJobs::start("prices", |asked: AskPrices| {
-            // Without new prices the scheduler keeps its present ones.
+            // Without new prices the scheduler keeps its current ones.
             let prices = catch_unwind(|| warptape_prices::solve(&asked)).unwrap_or_else(|_| {
                 tracing::warn!(question = asked.question, "the prices of task kinds could not be computed");
                 Vec::new()
@@ -107,7 +107,7 @@ impl Concluding {
     }
 
     pub(super) fn run(&self, conclusion: Conclusion) -> Result<(), EngineError> {
-        // Work for a critical task does not yield.
+        // Work for a critical task does not yield to ticks.
         let haste = if conclusion.is_critical() { Haste::AtOnce } else { Haste::Yields };
         self.0.run(conclusion, haste)
     }

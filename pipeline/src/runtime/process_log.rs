@@ -1,6 +1,6 @@
-//! Log of a process: at `-v` its events, at `-vv` its actions, at `-vvv` each batch and fetch.
+//! The log of a process: `-v` shows its events, `-vv` its actions, `-vvv` each batch and fetch.
 //!
-//! It sees the shell's events and commands, and decides nothing. At `-v` nothing is logged once per record or
+//! It observes the shell's events and commands, and decides nothing. At `-v` no message repeats for each record or
 //! transaction.
 
 use std::fmt::{self, Display, Formatter};
@@ -113,11 +113,11 @@ fn log_command(command: &Command, config: &Config) {
                 missing, "pages of a committed snapshot are not in the log yet: they stay in memory"
             );
         }
-        // It shows as the end of the process.
+        // The end of the process shows this command.
         Command::GiveUp => {}
         Command::Accepted { .. } => {}
         Command::Hurry => debug!("what is under way is waited for with less patience"),
-        // These are reported at any level.
+        // These commands are reported at every level.
         Command::NewSegment { .. } | Command::TicksRemoved { .. } | Command::Breaker(_) => {}
         Command::Lifecycle(event, detail) => debug!(?event, detail, "a record of lifecycle"),
     }
@@ -158,7 +158,7 @@ fn sealed(request: &CommitRequest) {
         return;
     }
     for sealed in &request.sealed {
-        // The intake goes out first; the groups' states follow, in further transactions if they are large.
+        // The intake is sent first; the groups' states follow, in further transactions if they are large.
         let intake = format!("{}/{}/", sealed.partition, Snapshot::INTAKE);
         if sealed.snapshots.iter().any(|(key, _)| key.starts_with(&intake)) {
             let bytes: usize = sealed.snapshots.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -179,7 +179,7 @@ pub(super) fn committed(receipt: &Receipt, attempt: CommitAttempt) {
     );
 }
 
-/// Logs a transaction of which nothing was written.
+/// Logs a transaction that wrote nothing.
 fn aborted(request: &CommitRequest) {
     info!(offsets = %Offsets(&request.offsets), "a transaction was aborted, and is sent again");
 }

@@ -1,4 +1,4 @@
-//! State of a running engine: counters and states that any thread may read.
+//! State of a running engine: counters and states that all threads may read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -11,37 +11,36 @@ use warptape_kernels::device::Sample;
 
 /// Greatest number of signals kept for display.
 const LATEST_MAX: usize = 8;
-/// Greatest factor between the widths of neighbouring buckets of native histograms, and their greatest number of
-/// buckets.
+/// Greatest ratio of the widths of neighbouring buckets in native histograms, and their greatest number of buckets.
 const BUCKET_FACTOR: f64 = 1.1;
 const BUCKETS_MAX: usize = 160;
 
 /// Figures of a running engine. The engine writes them; displays and the HTTP endpoint read them.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Records of ticks read, including repeated reads.
+    /// Number of tick records read, including repeated reads.
     pub records_read: AtomicU64,
-    /// Bytes of these records.
+    /// Bytes of the tick records read.
     pub bytes_read: AtomicU64,
-    /// Ticks accepted from the source, late ones included.
+    /// Number of ticks accepted from the source, including late ones.
     pub ticks: AtomicU64,
-    /// Ticks that were late.
+    /// Number of late ticks.
     pub late: AtomicU64,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead_letters: AtomicU64,
-    /// Ticks of the dead letters; a record rejected as a whole counts as one.
+    /// Number of ticks in dead letters; a record rejected as a whole counts as one.
     pub dead_ticks: AtomicU64,
-    /// Trades that repeat an earlier trade id of their symbol.
+    /// Number of trades that repeat an earlier trade id of the same symbol.
     pub repeated_trades: AtomicU64,
-    /// Risk requests read.
+    /// Number of risk requests read.
     pub risk_requests: AtomicU64,
-    /// Signals committed.
+    /// Number of signals committed.
     pub signals: AtomicU64,
-    /// Decisions made.
+    /// Number of decisions made.
     pub decisions: AtomicU64,
-    /// Transactions committed.
+    /// Number of transactions committed.
     pub commits: AtomicU64,
-    /// Rows waiting on the host.
+    /// Number of rows that wait on the host.
     pub waiting_rows: AtomicI64,
     /// Figures of each lane.
     pub lanes: Vec<LaneProgress>,
@@ -54,9 +53,9 @@ pub struct Progress {
 /// Figures of one lane.
 #[derive(Debug, Default)]
 pub struct LaneProgress {
-    /// Rows in flight.
+    /// Number of rows in flight.
     pub in_flight_rows: AtomicI64,
-    /// Rows done.
+    /// Number of rows done.
     pub rows: AtomicU64,
     /// Time spent working, in nanoseconds.
     pub busy_ns: AtomicU64,
@@ -65,32 +64,32 @@ pub struct LaneProgress {
 /// Latencies of signals and commits, in seconds.
 #[derive(Debug)]
 pub struct Latencies {
-    /// From the read of a signal's record to the commit of the signal; one observation for each signal.
+    /// Time from the read of a signal's record to the commit of the signal; one observation for each signal.
     pub tick_to_signal: Histogram,
-    /// From that read until the signal is sealed: queues, lanes, and the wait for the next commit.
+    /// Time from that read until the signal is sealed: queues, lanes, and the wait for the next commit.
     pub read_to_seal: Histogram,
-    /// From sealing a transaction to its commit; one observation for each transaction.
+    /// Time from the seal of a transaction to its commit; one observation for each transaction.
     pub commit: Histogram,
-    /// From the submission of a risk task's round to the scheduler until the round's first slice is in its lane's
-    /// queue. One observation for each round whose first slice begins in the same step.
+    /// Time from the submission of a risk task's round to the scheduler until the round's first slice is in its lane's
+    /// queue. One observation for each round whose first slice starts in the same step.
     pub risk_enqueue: Histogram,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        // Classic buckets are for scrapers without native ones. The first reaches to `first_s`, and each further one is
-        // twice as wide.
+        // Classic buckets are for scrapers without native histograms. The first ends at `first_s`, and each further one
+        // is twice as wide.
         let histogram = |first_s: f64, count: u16| {
             let native = NativeHistogramConfig::new(BUCKET_FACTOR).max_buckets(BUCKETS_MAX);
             Histogram::new_classic_and_native(exponential_buckets(first_s, 2.0, count), native)
         };
-        // From 100 µs to 3.3 min.
+        // Buckets from 100 µs to 3.3 min.
         let long = || histogram(1e-4, 22);
         Self {
             tick_to_signal: long(),
             read_to_seal: long(),
             commit: long(),
-            // From 3 µs to 0.1 s.
+            // Buckets from 3 µs to 0.1 s.
             risk_enqueue: histogram(3.125e-6, 16),
         }
     }
@@ -99,14 +98,14 @@ impl Default for Latencies {
 /// Last report of the engine's thread.
 #[derive(Clone, Debug, Default)]
 pub struct EngineView {
-    /// Time of the report, in nanoseconds of the engine's clock since the epoch; 0 before the first one.
+    /// Time of the report, ns since the epoch on the engine's clock; 0 before the first one.
     pub at_ns: i64,
-    /// Present state of the core.
+    /// Current state of the core.
     pub status: Status,
     /// Results of transactions.
     pub committed: Committed,
-    /// Times in milliseconds within which 50 %, 99 % and 99.9 % of all signals were committed after their tick's read;
-    /// `None` before the first signal.
+    /// Median, 99 % and 99.9 % quantiles of the time in ms from a tick's read to the commit of its signal; `None`
+    /// before the first signal.
     pub latency_ms: Option<[f64; 3]>,
     /// True if the engine has ended.
     pub has_ended: bool,
@@ -118,26 +117,26 @@ pub struct EngineView {
     pub xids: BTreeMap<String, u64>,
 }
 
-/// Contents and outcomes of transactions.
+/// Counts and outcomes of transactions.
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
-    /// Aborted attempts, each sent again or given up.
+    /// Number of aborted attempts, each of which was repeated or given up.
     pub aborts: u64,
-    /// Transactions whose outcome the log did not tell, so that it was looked up.
+    /// Number of transactions whose outcome had to be looked up, because the log did not report it.
     pub looked_up: u64,
-    /// Reason of the last aborted attempt; `None` once one is committed.
+    /// Reason of the last aborted attempt; `None` once an attempt succeeds.
     pub failing: Option<String>,
     /// Time of the last commit, ns since the epoch; `None` before the first.
     pub last_ns: Option<i64>,
-    /// Late ticks written.
+    /// Number of late ticks written.
     pub late: u64,
-    /// Dead letters written.
+    /// Number of dead letters written.
     pub dead_letters: u64,
-    /// Snapshot records written.
+    /// Number of snapshot records written.
     pub snapshots: u64,
-    /// Journal entries written.
+    /// Number of journal entries written.
     pub journal_entries: u64,
-    /// Risk results written, by class and outcome.
+    /// Number of risk results written, by class and outcome.
     pub risk_results: BTreeMap<(&'static str, &'static str), u64>,
     /// Offset of the next tick record to read, by partition.
     pub offsets: BTreeMap<i32, i64>,
@@ -149,7 +148,7 @@ impl Progress {
         Self { lanes: (0..lanes).map(|_| LaneProgress::default()).collect(), ..Self::default() }
     }
 
-    /// Returns the latest signals handed to a commit, encoded, newest last.
+    /// Returns the encoded signals of the latest commits, newest last.
     pub fn latest_signals(&self) -> Vec<Vec<u8>> {
         lock(&self.latest).iter().cloned().collect()
     }
@@ -178,6 +177,6 @@ impl Progress {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A holder leaves whole values behind, even if it panics.
+    // A panic while the lock is held leaves the contents consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

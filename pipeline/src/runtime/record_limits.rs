@@ -1,5 +1,5 @@
-//! Size limits of records: one rule for all that the engine writes, so that the log never refuses a record. A refused
-//! record would be refused again in every life.
+//! Size limits of records: one rule for everything that the engine writes, so that the log never refuses a record. A
+//! refused record would be refused again in every life.
 //!
 //! ```text
 //!   signals, late ticks    short: names, numbers, a symbol
@@ -10,8 +10,8 @@
 //!   risk results           one that is larger than its topic takes becomes an error that says so (`refusals::encode_bounded`)
 //! ```
 //!
-//! Only results depend on the topic's limit; such an error tells its replay the limit. The other records have bounds of
-//! their own, which every topic must accept.
+//! Only results depend on their topic's limit, and an error in place of a result records that limit for replay. The
+//! other records have fixed bounds, which every topic must accept.
 
 use warptape_engine::PART_BYTES_MAX;
 use warptape_eventlog::EventLog;
@@ -24,14 +24,14 @@ use super::{EngineError, Topics};
 pub(super) const DETAIL_BYTES_MAX: usize = 16 << 10;
 /// Greatest length of a journal entry, in bytes.
 const ENTRY_BYTES_MAX: usize = 512 << 10;
-/// Bytes of a record beside its largest field: key, names, numbers, words, headers.
+/// Bytes of a record besides its largest field: key, names, numbers, words, headers.
 const OTHER_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a signal with all indicators and formulas.
 const SIGNAL_BYTES_MAX: usize = 8 << 10;
 /// Bytes of records without a large field.
 const SMALL_BYTES_MAX: usize = 4 << 10;
 
-/// Returns each topic with the largest record that it must accept: key, value and headers.
+/// Returns, for each topic, the largest record that it must accept, including key, value and headers.
 pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
     [
         (&topics.signals, SIGNAL_BYTES_MAX),
@@ -44,8 +44,8 @@ pub(super) fn needed(topics: &Topics) -> [(&str, usize); 7] {
     ]
 }
 
-/// Asks the log for the topics' limits, and refuses one that is too small. Returns the greatest length of a risk
-/// result, in bytes.
+/// Asks the log for the topics' limits, and refuses a topic whose limit is too small. Returns the greatest length of a
+/// risk result, in bytes.
 pub(super) fn learn(log: &dyn EventLog, topics: &Topics) -> Result<i64, EngineError> {
     let needed = needed(topics);
     let taken = log.record_bytes_max(&needed.map(|(topic, _)| topic))?;

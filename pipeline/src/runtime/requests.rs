@@ -1,8 +1,8 @@
-//! The thread that reads and decodes risk requests, only of the partitions whose ticks this process owns.
+//! The thread that reads and decodes risk requests, only from the partitions whose ticks this process owns.
 //!
-//! Requests are read outside of the consumer group, which would assign them apart from their ticks; their committed
-//! offsets are still the group's. A log that does not answer is asked again until it does, as members of the group wait
-//! for it too. Requests of open partitions do not wait for partitions that are still being opened.
+//! Requests are read outside of the consumer group, which would assign them independently of their ticks; their
+//! committed offsets are still the group's. If the log does not answer, the thread retries without limit, as members of
+//! the group do. Requests of open partitions do not wait for partitions that are still being opened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,28 +20,29 @@ use super::worker::Worker;
 const FETCHES_MAX: usize = 2;
 /// Longest wait of one poll, which limits the delay of a command.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
-/// Longest wait for a command while there is nothing to read, or no answer.
+/// Longest wait for a command while there is nothing to read, or the log does not answer.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(200);
-/// Greatest number of requests of one fetch. A critical one is seen once those before it are read.
+/// Greatest number of requests in one fetch. A critical request is seen only after those before it are read.
 const RECORDS_MAX: usize = 256;
-/// Approximate greatest number of bytes of one fetch.
+/// Approximate greatest number of bytes in one fetch.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Header, of any value, of a request to answer only after the ticks that were in the log when the process got its
-/// partitions. Without it, a request is answered as of the offset reached.
+/// Header of a request that must wait for ticks. It is answered after the ticks that the log had when the process got
+/// its partitions. The header's value does not matter. A request without the header is answered with the market at the
+/// current offset.
 pub const WAIT_HEADER: &str = "warptape-wait-for-ticks";
 
 /// Commands of the engine to the thread.
 pub(super) enum RequestCommand {
-    /// Find the answered requests of a partition, for this assignment of it.
+    /// Find the answered requests of a partition under this assignment.
     Open { partition: i32, assignment: u64, committed: Committed },
-    /// Read a partition from this offset on; its events carry the generation.
+    /// Read a partition from this offset on; its events carry `generation`.
     Read { partition: i32, offset: i64, generation: u64 },
     /// Stop reading a partition.
     Forget { partition: i32 },
 }
 
-/// The event for the core, or the error of the log that ended the thread. An opened partition is read only after
+/// An event for the core, or the log's error that ended the thread. An opened partition is read only after
 /// [`RequestCommand::Read`].
 pub(super) type RequestEvent = Result<Event, LogError>;
 
@@ -66,9 +67,9 @@ pub(super) struct RequestSource {
 }
 
 impl RequestSource {
-    /// Starts the thread, which reads nothing yet.
+    /// Starts the thread, which does not read yet.
     pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
-        // Waiting commands are bounded by the number of partitions.
+        // The number of partitions limits the waiting commands.
         let (commands, received) = unbounded();
         let (sent, events) = bounded(FETCHES_MAX);
         let mut reader = RequestReader {
@@ -97,7 +98,7 @@ struct RequestReader {
     topic: String,
     opening: Opening,
     partitions: BTreeMap<i32, RequestsRead>,
-    /// A consumer of exactly these partitions, made again when they change.
+    /// A consumer of exactly these partitions, recreated when they change.
     consumer: Option<Box<dyn Consumer>>,
     events: Sender<RequestEvent>,
 }
@@ -112,7 +113,7 @@ struct RequestsRead {
 }
 
 impl RequestReader {
-    /// Runs until the engine is gone.
+    /// Runs until the engine has ended.
     fn run(&mut self, commands: &Receiver<RequestCommand>) {
         let mut wait = Duration::ZERO;
         loop {
@@ -132,7 +133,7 @@ impl RequestReader {
                     wait = COMMAND_TIMEOUT;
                 }
                 Err(error) => {
-                    // The engine may be gone before it gets the error.
+                    // The engine may have ended before it gets the error.
                     drop(self.events.send(Err(error)));
                     return;
                 }
@@ -157,8 +158,8 @@ impl RequestReader {
         }
     }
 
-    /// Continues to open partitions, and polls once. Returns true if there was nothing to do. The next check for
-    /// commands notices a dropped receiver.
+    /// Continues to open partitions, and polls once. Returns true if there was nothing to do. A dropped receiver is
+    /// noticed at the next check for commands.
     fn turn(&mut self) -> Result<bool, LogError> {
         let is_opening = self.open()?;
         if self.partitions.is_empty() {
@@ -170,9 +171,9 @@ impl RequestReader {
         Ok(false)
     }
 
-    /// Reads the results of partitions being opened; false if there are none, or the log does not answer.
+    /// Reads the results of partitions being opened. Returns false if there are none, or the log does not answer.
     fn open(&mut self) -> Result<bool, LogError> {
-        // The wait is here only if no requests are polled.
+        // This call waits only if no requests are polled.
         let wait = if self.partitions.is_empty() { POLL_TIMEOUT } else { Duration::ZERO };
         match self.opening.turn(wait) {
             Ok(Some(event)) => drop(self.events.send(Ok(event))),

@@ -1,5 +1,5 @@
-//! Restores partitions on a thread of its own, one after the other, so that ticks of other partitions do not wait. It
-//! reads a partition's snapshots, and takes the newest good one.
+//! Restores partitions on a separate thread, one after the other, so that ticks of other partitions do not wait. It
+//! reads a partition's snapshots, and uses the newest valid one.
 //!
 //! ```text
 //!  engine's thread            restore thread
@@ -28,10 +28,10 @@ use super::pages::PageReader;
 use super::worker::Worker;
 use super::{EngineConfig, EngineError, process_log};
 
-/// Greatest number of records and bytes of one read: a snapshot record has at most half a megabyte.
+/// Greatest number of records and bytes of one read. A snapshot record has at most half a megabyte.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// A partition to restore.
@@ -43,7 +43,7 @@ pub(super) struct Restore {
 
 /// Jobs of the thread.
 enum Job {
-    /// A restore, valid while the token lives.
+    /// A restore, valid while the token exists.
     Restore(Restore, Weak<()>),
     ReadPages {
         number: u64,
@@ -56,15 +56,15 @@ enum Job {
     },
 }
 
-/// The event for the core, or the error of a job.
+/// An event for the core, or the error of a job.
 pub(super) type RestoreEvent = Result<Event, LogError>;
 
 /// Handle of the thread.
 pub(super) struct Restoring {
-    /// The core asks for one state of a partition at a time, so the number of partitions bounds the waiting jobs.
+    /// The core asks for one state of each partition at a time, so the number of partitions limits the waiting jobs.
     jobs: Sender<Job>,
     done: Receiver<RestoreEvent>,
-    /// Token of each partition's job: the thread breaks off a job whose token is gone.
+    /// Token of each partition's job. The thread stops a job whose token was dropped.
     awaited: BTreeMap<i32, Arc<()>>,
     worker: Worker,
 }
@@ -78,7 +78,7 @@ impl Restoring {
         let worker = Worker::start("restore", move || {
             for job in received {
                 let Some(event) = restorer.run(job).transpose() else { continue };
-                // An ended engine reads no more.
+                // An ended engine reads no events.
                 if sent.send(event).is_err() {
                     return;
                 }
@@ -87,7 +87,7 @@ impl Restoring {
         Self { jobs, done, awaited: BTreeMap::new(), worker }
     }
 
-    /// Has a partition restored.
+    /// Requests the restore of a partition.
     pub(super) fn run(&mut self, restore: Restore) -> Result<(), EngineError> {
         let token = Arc::new(());
         let job_lives_by = Arc::downgrade(&token);
@@ -95,7 +95,7 @@ impl Restoring {
         self.jobs.send(Job::Restore(restore, job_lives_by)).map_err(|_| self.gone())
     }
 
-    /// Has pages read.
+    /// Requests that pages are read.
     pub(super) fn read_pages(
         &self,
         number: u64,
@@ -105,7 +105,7 @@ impl Restoring {
         self.jobs.send(Job::ReadPages { number, partition, pages }).map_err(|_| self.gone())
     }
 
-    /// Has pages searched for.
+    /// Requests a search for pages.
     pub(super) fn find_pages(&self, partition: i32, pages: Vec<PageId>) -> Result<(), EngineError> {
         self.jobs.send(Job::FindPages { partition, pages }).map_err(|_| self.gone())
     }
@@ -120,12 +120,12 @@ impl Restoring {
         &self.done
     }
 
-    /// Returns the error of an ended thread, which never ends by itself.
+    /// Returns the error for an ended thread; the thread never ends by itself.
     pub(super) fn gone(&self) -> EngineError {
         EngineError::ThreadGone { thread: "restore" }
     }
 
-    /// Ends the thread, and waits for that.
+    /// Ends the thread, and waits for it.
     pub(super) fn stop(self) {
         let Self { jobs, done, awaited, worker } = self;
         drop((jobs, done, awaited));
@@ -133,7 +133,7 @@ impl Restoring {
     }
 }
 
-/// The restore thread's context.
+/// Data that the restore thread uses.
 struct Restorer {
     log: Arc<dyn EventLog>,
     config: EngineConfig,
@@ -152,7 +152,7 @@ impl Restorer {
                 Some(Event::PagesRead { number, pages: self.pages.read(partition, &pages)? })
             }
             Job::FindPages { partition, pages } => {
-                // The pages stay in memory while the log does not answer.
+                // While the log does not answer, no page counts as found, and the pages stay in memory.
                 let found = self.pages.find(partition, &pages).unwrap_or_else(|error| {
                     tracing::debug!(partition, %error, "cannot look for pages");
                     Vec::new()
@@ -173,7 +173,7 @@ impl Restorer {
         let mut restored = restore_from(parts, sealed_offset, &self.config.core.stages, self.config.isa);
         let ticks = TopicPartition { topic: self.config.core.topics.ticks.clone(), partition };
         restored.first = self.log.offsets(&ticks)?.first;
-        // Pages are read again when their symbols have ticks.
+        // Pages are read again once their symbols have ticks.
         restored.pages.clear();
         process_log::restored(partition, sealed_offset, &restored, began.elapsed());
         failpoint::reach(Failpoint::DuringRestore);
@@ -181,7 +181,7 @@ impl Restorer {
     }
 }
 
-/// Reports that the log has lost records that a partition's state lacks, or that were never processed.
+/// Reports that the log has removed records that a partition's state lacks, or that were never processed.
 pub(super) fn tell_removed(removed: &Command, topic: &str) {
     let &Command::TicksRemoved { partition, first, snapshot_offset, is_emptied, lost_from } = removed else {
         return;
@@ -205,7 +205,7 @@ pub(super) fn tell_removed(removed: &Command, topic: &str) {
     }
 }
 
-/// Reads the snapshots of a partition. A damaged one is skipped with a warning, because the log itself is the truth.
+/// Reads the snapshots of a partition. Skips a damaged one with a warning, because the log can replace it. Returns
 /// `None` if the job was abandoned.
 fn read_parts(
     log: &dyn EventLog,

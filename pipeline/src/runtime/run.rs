@@ -1,4 +1,4 @@
-//! The shell around the core: it brings events, executes commands, and decides nothing.
+//! The shell around the core: it delivers events and executes commands, but decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -34,10 +34,10 @@ use super::tracer::Tracer;
 use super::{Clock, EngineConfig, EngineError, Progress, Summary, process_log, record_limits};
 use crate::transaction::TransactionWriter;
 
-/// Longest sleep of the loop when nothing happens.
+/// Longest sleep of the loop if nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// Runs an engine until it is told to stop, or fails. Topics must exist.
+/// Runs an engine until it is asked to stop, or fails. The topics must exist.
 pub fn run(
     log: Arc<dyn EventLog>,
     config: EngineConfig,
@@ -52,8 +52,8 @@ pub fn run(
     result
 }
 
-/// Finds the offset at which operators' commands continue: after the newest answered one, whatever the group has
-/// committed.
+/// Finds the offset at which operators' commands continue: after the newest answered one, even if the group has
+/// committed another offset.
 fn hold_control(
     log: &dyn EventLog,
     config: &EngineConfig,
@@ -86,17 +86,17 @@ struct Shell {
     stop: Receiver<Stop>,
     /// True once a stop was requested.
     is_stopping: bool,
-    /// Reason of the last aborted commit; `None` if there is none.
+    /// Reason of the last aborted commit; `None` if there was none.
     aborted: Option<LogError>,
     /// Anchors of the journal; `None` if it is not anchored.
     anchors: Option<Arc<Anchors>>,
-    /// Time when the engine began to end. The commit thread reads it, and is less patient from then on.
+    /// Time at which the engine began to end. The commit thread reads it, and then waits less for the log.
     stopping_since: Arc<OnceLock<Instant>>,
-    /// The lock of the journal, held until this is dropped.
+    /// Lock of the journal, held until this is dropped.
     _journal_owner: Box<dyn Send>,
 }
 
-/// The threads beside the engine's, without those of lanes.
+/// The engine's helper threads, except those of lanes.
 struct Threads {
     source: SourceThread,
     requests: RequestSource,
@@ -121,12 +121,12 @@ impl Shell {
         let mut journals = Journals::new(log.clone(), &config.core.topics.journal)?;
         journals.look()?;
         journals.check_group(&config.core.group)?;
-        // Subscribing takes a place in the group: a second process is refused here, before it fences the first.
+        // Subscribing takes a place in the group, so a second process is refused here, before it fences the first one.
         let mut consumer = log.subscribe(&config.core.group, &[&config.core.topics.ticks])?;
         consumer.leave_headers();
-        // A journal is one chain, so its writer owns it, whatever the group.
+        // A journal is one chain, so its writer locks it, even against other groups.
         let journal_owner = log.claim(&format!("{}.writer", config.core.topics.journal))?;
-        // Read before a producer exists, because the producer keeps to these limits.
+        // The producer refuses larger records, so the limits are read before it exists.
         let result_bytes_max = record_limits::learn(log.as_ref(), &config.core.topics)?;
         config.core.limits.risk_result_bytes_max =
             config.core.limits.risk_result_bytes_max.min(result_bytes_max);
@@ -143,7 +143,7 @@ impl Shell {
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
         let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
-        // These are after the last entry, which may have become visible since.
+        // The positions are those after the last entry, which may have become visible only now.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
         let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
@@ -199,15 +199,15 @@ impl Shell {
         Ok((core, shell))
     }
 
-    /// Returns the time for which nothing has to be done.
+    /// Returns the time until something has to be done.
     fn wait(&self, wake_at_ns: Option<i64>) -> Duration {
         let until =
             |at_ns: i64| Duration::from_nanos(at_ns.saturating_sub(self.clock.now_ns()).max(0) as u64);
         wake_at_ns.map_or(IDLE_WAIT_MAX, |at_ns| until(at_ns).min(IDLE_WAIT_MAX))
     }
 
-    /// Handles a stop, which may become more urgent later. If the sender is gone, the engine stops as requested before,
-    /// or now.
+    /// Handles a request to stop, which may later become more urgent. If the sender was dropped, the engine stops as
+    /// requested before, or at once.
     fn on_stop(&mut self, stop: Option<Stop>) -> Option<Event> {
         let stop = stop.or_else(|| (!self.is_stopping).then_some(Stop::Now));
         self.is_stopping = true;
@@ -237,7 +237,7 @@ impl Shell {
         self.threads.source.commands.send(command).map_err(|_| self.source_gone())
     }
 
-    /// Returns the reason for the end of the source's thread: its last report.
+    /// Returns the reason for the end of the source's thread, which is its last report.
     fn source_gone(&self) -> EngineError {
         let error = self.threads.source.failed.try_recv();
         error.unwrap_or(EngineError::ThreadGone { thread: "source" })
@@ -250,7 +250,7 @@ impl Shell {
         })
     }
 
-    /// Executes the core's last commands that still matter after it gave up: the end of hanging threads, and reports.
+    /// Executes those last commands of the core that still matter after it gave up: ending stuck threads, and reports.
     fn execute_last(&mut self, core: &mut Core) {
         while let Some(command) = core.poll() {
             match command {
@@ -271,7 +271,7 @@ impl Shell {
         self.stopping_since.get_or_init(Instant::now);
         let result = result.map_err(|error| error.with_changes(&self.config.core.stages));
         if result.is_err() {
-            // Transactions in progress are not waited for, because other processes wait for these partitions.
+            // Transactions in progress are not awaited, because other processes wait for these partitions.
             self.fence.close_all();
             self.execute_last(&mut core);
         }
@@ -374,7 +374,7 @@ impl Outside for Shell {
                 new_segment(&before, &self.config.core.stages, partitions, records);
             }
             removed @ Command::TicksRemoved { .. } => tell_removed(&removed, &self.config.core.topics.ticks),
-            // Observers report these.
+            // Observers report these commands.
             Command::Accepted { .. } | Command::PagesMissing { .. } => {}
             Command::Breaker(breaker) => breaker::tell(&breaker, self.config.core.device_of(breaker.lane)),
             Command::Lifecycle(event, detail) => {
@@ -423,7 +423,7 @@ impl Waits for Shell {
             recv(self.lanes.events) -> event => self.lanes.heard(event.expect("the shell holds a sender")),
             recv(telemetry.samples) -> sample => match sample {
                 Ok((device, sample)) => Some(Event::Sample { device, sample }),
-                // The engine goes on without samples.
+                // The engine continues without samples.
                 Err(_) => {
                     self.threads.telemetry.samples = never();
                     None

@@ -1,12 +1,12 @@
-//! Differences between the stage configuration of a log so far and another one, in words.
+//! Describes the differences between a log's stage configuration so far and another one.
 
 use warptape_replay::{StageConfigChange, stage_config_changes};
 use warptape_stages::StageConfig;
 
-/// Field of latenesses by venue.
+/// Field with the lateness of each venue.
 const BY_VENUE: &str = "lateness_by_venue_ns";
 
-/// Returns the settings that changed between a configuration, as JSON, and another.
+/// Returns the settings that differ between an old configuration, given as JSON, and a new one.
 pub(super) fn changes(before: &str, config: &StageConfig) -> String {
     let after = config.to_json();
     let changes = stage_config_changes(before, &after);
@@ -19,7 +19,7 @@ pub(super) fn changes(before: &str, config: &StageConfig) -> String {
     others.into_iter().map(setting).chain(of_venues).collect::<Vec<_>>().join(", ")
 }
 
-/// Reports that partitions begin another segment.
+/// Reports that partitions begin a new segment.
 pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize, records: i64) {
     tracing::warn!(
         changes = changes(before, config),
@@ -29,10 +29,10 @@ pub(super) fn new_segment(before: &str, config: &StageConfig, partitions: usize,
     );
 }
 
-/// Describes a change of the configuration as one of the settings, which have times in milliseconds.
+/// Describes a change of the configuration in terms of the settings, whose times are in milliseconds.
 fn setting(change: &StageConfigChange) -> String {
     let StageConfigChange { field, before, after } = change;
-    // A setting that did not exist is `nothing`.
+    // `nothing` marks a setting that did not exist.
     let milliseconds = |text: &str| match text.parse::<i64>() {
         Ok(time_ns) => (time_ns / 1_000_000).to_string(),
         Err(_) => text.to_owned(),

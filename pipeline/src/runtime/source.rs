@@ -1,7 +1,8 @@
-//! The source thread: polls the log ahead of the engine, within a bound, and executes pause, resume and seek.
+//! The source thread: polls the log ahead of the engine, within a limit, and executes pause, resume and seek.
 //!
-//! Outputs of a partition of ticks go to the same partition of other topics. If one of those lacks the partition, as
-//! after partitions were added to the ticks alone, the partition waits here. The engine does not learn of it before.
+//! The outputs of a partition of ticks go to the same partition of other topics. A topic may lack that partition, for
+//! example after partitions were added to the ticks alone. Then the partition waits here, and the engine does not learn
+//! of it yet.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,17 +16,17 @@ use super::holding::{Found, Held, Holder};
 use super::worker::Worker;
 use super::{Clock, EngineError};
 
-/// Greatest number of fetches that wait for the engine: one in hand, one behind it.
+/// Greatest number of fetches that wait for the engine: one that it processes, and the next.
 const FETCHES_MAX: usize = 2;
-/// Longest wait of one poll, which limits the delay of a command on an idle log.
+/// Longest wait of one poll, which limits the delay of a command while the log is idle.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
-/// Time between reports of positions to the engine while records come.
+/// Time between two reports of positions to the engine while records arrive.
 const POSITIONS_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between checks whether other topics have a missing partition.
+/// Time between two checks whether other topics still lack a partition.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// Time between checks whether journals have new entries on a waiting partition.
+/// Time between two checks whether journals have new entries about a waiting partition.
 const HOLD_INTERVAL: Duration = Duration::from_millis(50);
-/// Time between reports that a partition waits for other topics.
+/// Time between two reports that a partition waits for other topics.
 const NEWS_INTERVAL: Duration = Duration::from_secs(60);
 /// Greatest number of commands that wait for the thread.
 const COMMANDS_MAX: usize = 1024;
@@ -36,19 +37,19 @@ pub(super) enum SourceCommand {
     Pause(i32),
     /// Resume reading a partition.
     Resume(i32),
-    /// Read a partition from this offset; records fetched from now on carry the generation.
+    /// Read a partition from this offset; records fetched from now on carry `generation`.
     Seek { partition: i32, offset: i64, generation: u64 },
-    /// The engine has let go of the partitions that were revoked or lost.
+    /// The engine has released the partitions that were revoked or lost.
     Release,
 }
 
 /// Handle of the source thread.
 pub(super) struct SourceThread {
     pub(super) commands: Sender<SourceCommand>,
-    /// Events for the core. New partitions are read only after a seek. After others are gone, nothing is polled before
-    /// [`SourceCommand::Release`].
+    /// Events for the core. A new partition is read only after a seek. After partitions were taken away, nothing is
+    /// polled before [`SourceCommand::Release`].
     pub(super) events: Receiver<Event>,
-    /// Error that ended the thread. It is readable even while the engine takes no events.
+    /// Error that ended the thread. It can be read even while the engine accepts no events.
     pub(super) failed: Receiver<EngineError>,
     worker: Worker,
 }
@@ -99,13 +100,13 @@ struct SourceReader {
     holder: Holder,
     topic: String,
     requests: String,
-    /// Topics that need every partition of the ticks.
+    /// Topics that need all partitions of the ticks.
     others: Vec<String>,
-    /// Partitions that one of `others` lacks, with the time of the next report.
+    /// Partitions that one of `others` lacks, with the time of the next report about each.
     waiting: BTreeMap<i32, Instant>,
-    /// Time of the next check whether the partitions in `waiting` exist by now.
+    /// Time of the next check whether the partitions in `waiting` now exist.
     next_look: Instant,
-    /// Time of the next report of positions, even if records come without a pause.
+    /// Time of the next report of positions, which is due even if records arrive without a pause.
     next_positions: Instant,
     fence: Fence,
     clock: Clock,
@@ -115,7 +116,7 @@ struct SourceReader {
     events: Sender<Event>,
 }
 
-/// Progress in a partition, from its first seek on.
+/// Progress in a partition, since its first seek.
 #[derive(Clone, Copy, Debug)]
 struct TicksRead {
     /// Generation of the last seek.
@@ -133,15 +134,15 @@ impl SourceReader {
                 Err(error) => break Some(error),
             }
         };
-        // The consumer is dropped after this, and leaves the group: this process owns nothing any more.
+        // The consumer is dropped afterwards and leaves the group, so this process owns nothing any more.
         self.fence.close_all();
         if let Some(error) = error {
-            // The engine may be gone before it gets the error.
+            // The engine may have ended before it gets the error.
             drop(failed.send(error));
         }
     }
 
-    /// Executes the waiting commands and polls once; false if the engine is gone.
+    /// Executes the waiting commands and polls once. Returns false if the engine has ended.
     fn turn(&mut self, commands: &Receiver<SourceCommand>) -> Result<bool, EngineError> {
         loop {
             match commands.try_recv() {
@@ -156,7 +157,7 @@ impl SourceReader {
         match self.consumer.poll(POLL_TIMEOUT, self.records_max, self.bytes_max)? {
             Fetched::Idle => self.tell_positions(),
             Fetched::Assigned(partitions) => {
-                // Nothing is read before the engine has restored the state and told the beginning.
+                // Nothing is read before the engine has restored the state and has sent the first offset.
                 self.consumer.pause(&partitions)?;
                 let now = Instant::now();
                 self.waiting.extend(partitions.iter().map(|partition| (partition.partition, now)));
@@ -175,8 +176,8 @@ impl SourceReader {
                 if self.events.send(event).is_err() {
                     return Ok(false);
                 }
-                // Busy partitions must not keep positions of quiet ones from the engine. A poll returns news of the
-                // group before records, so none is left here.
+                // Positions of quiet partitions must reach the engine even while others are busy. A poll returns
+                // changes of the group before records, so none is pending here.
                 let now = Instant::now();
                 if now < self.next_positions {
                     return Ok(true);
@@ -187,13 +188,13 @@ impl SourceReader {
         }
     }
 
-    /// Reports positions; false if the engine is gone.
+    /// Reports positions. Returns false if the engine has ended.
     fn tell_positions(&mut self) -> Result<bool, EngineError> {
         let moved = self.positions()?;
         Ok(moved.is_empty() || self.events.send(Event::Positions(moved)).is_ok())
     }
 
-    /// Returns the partitions that moved on since the last report.
+    /// Returns the partitions whose positions changed since the last report.
     fn positions(&mut self) -> Result<Vec<Position>, LogError> {
         let mut moved = Vec::new();
         for (&partition, reading) in &mut self.partitions {
@@ -207,7 +208,7 @@ impl SourceReader {
         Ok(moved)
     }
 
-    /// Returns the event for waiting partitions that all topics have by now, with the offsets at which they continue.
+    /// Returns the event for waiting partitions that now exist in all topics, with the offsets at which they continue.
     fn look_for_waiting(&mut self) -> Result<Option<Event>, EngineError> {
         let now = Instant::now();
         if self.waiting.is_empty() || now < self.next_look {
@@ -218,7 +219,7 @@ impl SourceReader {
         for topic in &self.others {
             match self.holder.log.partitions(topic) {
                 Ok(count) => counts.push((topic, count)),
-                // A member waits for a cluster that does not answer.
+                // A group member waits for a cluster that does not answer.
                 Err(error @ LogError::Unreachable { .. }) => {
                     tracing::warn!(%error, "assigned partitions wait");
                     return Ok(None);
@@ -247,7 +248,7 @@ impl SourceReader {
             self.waiting.keys().copied().filter(|partition| !is_lacked(partition)).collect();
         let assigned = match self.hold(&ready) {
             Ok(assigned) => assigned,
-            // Some brokers may not know a partition that was just added.
+            // Some brokers may not yet know a partition that was just added.
             Err(EngineError::Log(
                 error @ (LogError::Unreachable { .. }
                 | LogError::UnknownPartition { .. }
@@ -263,8 +264,8 @@ impl SourceReader {
         Ok((!assigned.is_empty()).then_some(Event::Assigned(assigned)))
     }
 
-    /// Returns the offsets at which partitions continue. It leaves out those whose journals may still get entries, and
-    /// soon checks them again.
+    /// Returns the offsets at which partitions continue. Leaves out those whose journals may still get entries, and
+    /// checks them again soon.
     fn hold(&mut self, partitions: &[i32]) -> Result<Vec<Assigned>, EngineError> {
         if partitions.is_empty() {
             return Ok(Vec::new());
@@ -295,7 +296,7 @@ impl SourceReader {
         }
     }
 
-    /// Forgets partitions; returns those that the engine knows.
+    /// Forgets partitions. Returns those that the engine knows.
     fn forget(&mut self, partitions: &[TopicPartition]) -> Vec<i32> {
         let mut gone: Vec<i32> = partitions.iter().map(|partition| partition.partition).collect();
         gone.iter().for_each(|partition| self.holder.forget(*partition));
@@ -304,9 +305,9 @@ impl SourceReader {
         gone
     }
 
-    /// Executes commands until the engine has let go of partitions, which the next poll hands over. This process must
-    /// not rejoin the group while the engine still takes partitions for its own that the group has assigned elsewhere.
-    /// Returns false if the engine is gone.
+    /// Executes commands until the engine has released the partitions that the next poll hands over. This process must
+    /// not rejoin the group while its engine still considers partitions its own that the group has assigned elsewhere.
+    /// Returns false if the engine has ended.
     fn hand_over(
         &mut self,
         event: fn(Vec<i32>) -> Event,
@@ -339,7 +340,7 @@ impl SourceReader {
                 self.consumer.seek(&name, offset)?;
                 self.consumer.resume(&[name])
             }
-            // No hand-over waits for it.
+            // No hand-over waits for this release.
             SourceCommand::Release => Ok(()),
         }
     }

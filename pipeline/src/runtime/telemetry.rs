@@ -1,4 +1,4 @@
-//! Samples of devices' state, taken by a thread.
+//! A thread that samples the state of devices.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::worker::Worker;
 
 /// Samples the state of devices.
 pub(super) struct Telemetry {
-    /// Name of each sampled device, with its sample.
+    /// Name and sample of a device.
     pub(super) samples: Receiver<(String, Sample)>,
-    /// The thread, which ends when its sender is dropped; `None` without devices.
+    /// The thread, which ends when its sender is dropped; `None` if there are no devices.
     thread: Option<(Sender<()>, Worker)>,
 }
 
 impl Telemetry {
-    /// Starts to sample devices, given by name, in intervals.
+    /// Starts to sample the named devices at intervals.
     pub(super) fn start(devices: Arc<dyn Devices>, names: Vec<String>, interval: Duration) -> Self {
         if names.is_empty() {
             return Self { samples: never(), thread: None };
@@ -27,8 +27,8 @@ impl Telemetry {
         let ask = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
                 for name in &names {
-                    // If the engine has not taken the last samples yet, a new one is dropped, but an error waits for
-                    // it.
+                    // If the engine has not taken the last samples yet, a new one is dropped. A sample with an error
+                    // waits for the engine.
                     match devices.sample(name) {
                         Some(sample) if sample.xid.is_some() => drop(sender.send((name.clone(), sample))),
                         Some(sample) => drop(sender.try_send((name.clone(), sample))),

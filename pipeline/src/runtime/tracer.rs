@@ -1,4 +1,4 @@
-//! Traces of sampled tick records and risk requests, gathered from the shell's events; the worker threads know nothing
+//! Traces of sampled tick records and risk requests, gathered from the shell's events. The worker threads know nothing
 //! of them.
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //!  request  wait ─► prepare ─► slice (each) ─► conclude ─► seal ─► commit
 //! ```
 //!
-//! A trace is sent when its transaction is committed, or when its partition is let go. Records with existing outputs,
-//! as after a restore, have none. The tracer only keeps books, and does nothing without a receiver.
+//! A trace is sent when its transaction is committed, or when its partition is released. Records whose outputs already
+//! exist, for example after a restore, have no trace. The tracer only observes, and does nothing without a receiver.
 
 mod open;
 
@@ -65,26 +65,26 @@ impl Observer for Tracer {
     }
 }
 
-/// Records and requests being followed.
+/// The records and requests that are traced.
 struct Following {
     sender: TraceSender,
     ticks: String,
     requests_topic: String,
     records: BTreeMap<TickPlace, OpenRecord>,
-    /// Records passed to the core that it has not accepted yet.
+    /// Records passed to the core, but not accepted yet.
     heard: Vec<(TickPlace, OpenRecord)>,
     requests: BTreeMap<TickPlace, OpenRequest>,
-    /// Batches in flight with rows of followed records.
+    /// Batches in flight that contain rows of traced records.
     batches: BTreeMap<i64, (LaneId, Vec<TickPlace>)>,
-    /// Slices in flight of followed requests.
+    /// Slices in flight of traced requests.
     slices: BTreeMap<i64, TickPlace>,
-    /// Requests by number of the preparation.
+    /// Requests by the number of their preparation.
     preparing: BTreeMap<u64, TickPlace>,
-    /// Requests by number of the task.
+    /// Requests by the number of their task.
     concluding: BTreeMap<i64, TickPlace>,
-    /// Offset of each partition before which outputs exist.
+    /// Offset in each partition before which outputs exist already.
     done_before: BTreeMap<i32, i64>,
-    /// Traces in the transaction in progress.
+    /// Traces of the transaction in progress.
     sealed: Vec<Sealed>,
 }
 
@@ -106,7 +106,7 @@ impl Following {
         }
     }
 
-    /// The core gets records.
+    /// Handles records that the core gets.
     fn on_records(&mut self, partition: i32, records: &[Record]) {
         let done_before = self.done_before.get(&partition).copied().unwrap_or(0);
         let followed = records.iter().filter(|record| {
@@ -121,7 +121,7 @@ impl Following {
         self.heard = heard.take(OPEN_MAX).collect();
     }
 
-    /// The core has accepted records before an offset.
+    /// Handles the core's acceptance of the records before an offset.
     fn accept(&mut self, now_ns: i64, partition: i32, read_to: i64, read_at_ns: i64) {
         for (place, open) in self.heard.drain(..) {
             if place.0 == partition && place.1 < read_to && self.records.len() < OPEN_MAX {
@@ -131,10 +131,10 @@ impl Following {
         }
     }
 
-    /// Risk requests were read.
+    /// Handles risk requests that were read.
     fn on_requests(&mut self, now_ns: i64, partition: i32, requests: &[ReadRequest]) {
         for read in requests {
-            // An unreadable request is answered at once.
+            // An unreadable request is answered at once, so it has no trace.
             let Ok(request) = &read.request else { continue };
             if self.sender.samples_request(partition, read.offset) && self.requests.len() < OPEN_MAX {
                 let open = || OpenRequest {
@@ -148,7 +148,7 @@ impl Following {
         }
     }
 
-    /// The core gave a command.
+    /// Handles a command of the core.
     fn on_command(&mut self, now_ns: i64, command: &Command) {
         match command {
             Command::Lane(lane, LaneCommand::Run(batch)) => self.dispatch(now_ns, *lane, batch),
@@ -188,7 +188,7 @@ impl Following {
             }
             Command::Commit(request) => self.seal(request),
             Command::Restore { partition, sealed_offset, .. } => {
-                // Waiting records are read again.
+                // Records that still wait are read again.
                 self.records.retain(|place, _| place.0 != *partition);
                 self.done_before.insert(*partition, *sealed_offset);
             }
@@ -197,7 +197,7 @@ impl Following {
         }
     }
 
-    /// A lane reported news for traces.
+    /// Handles a lane's news.
     fn on_lane(&mut self, now_ns: i64, news: &LaneNews) {
         match news {
             LaneNews::Completed { batch, service_ns, .. } => {
@@ -222,7 +222,7 @@ impl Following {
         }
     }
 
-    /// A preparation is done.
+    /// Handles a finished preparation.
     fn on_prepared(&mut self, now_ns: i64, number: u64) {
         let open = self.preparing.remove(&number).and_then(|place| self.requests.get_mut(&place));
         if let Some(open) = open {
@@ -230,7 +230,7 @@ impl Following {
         }
     }
 
-    /// A round with a slow conclusion is concluded.
+    /// Handles a round that was concluded in the background.
     fn on_concluded(&mut self, now_ns: i64, number: i64) {
         let open = self.concluding.remove(&number).and_then(|place| self.requests.get_mut(&place));
         if let Some(open) = open {
@@ -238,7 +238,7 @@ impl Following {
         }
     }
 
-    /// The transaction in progress is durable and visible.
+    /// Handles the commit of the transaction in progress.
     fn on_committed(&mut self, attempt: CommitAttempt) {
         for mut sealed in std::mem::take(&mut self.sealed) {
             sealed.attempts.push((attempt, true));
@@ -246,14 +246,14 @@ impl Following {
         }
     }
 
-    /// Nothing of the transaction in progress was written.
+    /// Handles an aborted attempt; nothing of it was written.
     fn on_aborted(&mut self, attempt: CommitAttempt) {
         for sealed in &mut self.sealed {
             sealed.attempts.push((attempt, false));
         }
     }
 
-    /// Finds rows of followed records in a batch.
+    /// Finds rows of traced records in a batch.
     fn dispatch(&mut self, now_ns: i64, lane: LaneId, batch: &LaneBatch) {
         if self.records.is_empty() {
             return;
@@ -267,7 +267,7 @@ impl Following {
                 let count = rows.offset[from..].partition_point(|&offset| offset == place.1);
                 for row in from..from + count {
                     let kind = rows.kind[row];
-                    // A barrier only stands at a record; a watermark is caused by it.
+                    // A barrier is only placed at a record, while a watermark is caused by its record.
                     if kind != RowKind::BARRIER {
                         *found.entry(place).or_default() += 1;
                     }
@@ -296,7 +296,7 @@ impl Following {
         }
     }
 
-    /// A lane is lost with its work in flight, which is done again elsewhere.
+    /// Handles the loss of a lane. Its work in flight is done again elsewhere.
     fn lose(&mut self, now_ns: i64, lane: LaneId) {
         self.batches.retain(|_, (owner, _)| *owner != lane);
         for passage in self.records.values_mut().flat_map(|open| &mut open.passages) {
@@ -311,7 +311,7 @@ impl Following {
         }
     }
 
-    /// A transaction goes out: its traces wait for its outcome. A repeated attempt finds nothing new.
+    /// Handles a transaction that is sent: its traces wait for its outcome. A repeated attempt adds nothing.
     fn seal(&mut self, request: &CommitRequest) {
         for (source, next) in &request.offsets {
             if source.topic == self.ticks {
@@ -335,7 +335,7 @@ impl Following {
                 }
             }
         }
-        // Requests answered before they were read again have no result of their own.
+        // Requests that were answered before they were read again have no result of their own.
         for (source, next) in request.offsets.iter().filter(|(source, _)| source.topic == self.requests_topic)
         {
             self.requests.retain(|place, _| place.0 != source.partition || place.1 >= *next);
@@ -369,7 +369,7 @@ impl Following {
         }
     }
 
-    /// A partition is let go: its uncommitted outputs from here are dropped.
+    /// Handles a released partition: its uncommitted outputs are dropped here.
     fn let_go(&mut self, now_ns: i64, partition: i32) {
         self.done_before.remove(&partition);
         let is_gone = |place: &TickPlace| place.0 == partition;
@@ -398,7 +398,7 @@ mod tests {
 
     const PLACE: TickPlace = (2, 7);
 
-    /// Follows a record with rows in a batch of lane 1, and a request with a slice there.
+    /// Traces a record with rows in a batch of lane 1, and a request with a slice there.
     fn following() -> (Following, Receiver<Trace>) {
         let (waiting, traces) = bounded(8);
         let mut following = Following::new(TraceSender::of_all(waiting), &Topics::new(""));
@@ -420,7 +420,7 @@ mod tests {
         LaneNews::Completed { batch, service_ns: 8, parts: Vec::new(), memory_bytes: None }
     }
 
-    /// Returns end and error of the spans with this name.
+    /// Returns the end and error of each span with this name.
     fn of_name<'a>(trace: &'a Trace, name: &str) -> Vec<(i64, Option<&'static str>)> {
         let found = trace.spans.iter().filter(|span: &&'a TracedSpan| span.name == name);
         found.map(|span| (span.end_ns, span.error)).collect()
@@ -465,7 +465,7 @@ mod tests {
             traces.try_iter().map(|trace| (trace.spans[0].end_ns, trace.spans[0].error)).collect();
         let error = Some("the partition was let go before the transaction was committed");
         assert_eq!(ended, [(90, error); 3]);
-        // The other partition's trace goes on.
+        // The trace of the other partition continues.
         assert_eq!(following.sealed.len(), 1);
     }
 }

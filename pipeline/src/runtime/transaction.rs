@@ -1,7 +1,7 @@
-//! A commit request as a transaction.
+//! Writes a commit request as a transaction.
 //!
-//! Outputs of the stages are a function of the log, so an aborted request is sent again unchanged: no state has to be
-//! rolled back.
+//! Outputs of the stages are a function of the log, so an aborted request can be sent again unchanged, without rolling
+//! back any state.
 
 use warptape_engine::{CommitRequest, Config};
 use warptape_eventlog::{EventLog, LogError, Producer, TopicPartition};
@@ -15,7 +15,7 @@ use super::fence::Fence;
 use super::journal_tail::last_record;
 use crate::transaction::Transaction;
 
-/// A request, with the names for its records.
+/// A request, with the names that its records need.
 pub(super) struct EngineTransaction<'a> {
     pub(super) request: &'a CommitRequest,
     pub(super) config: &'a EngineConfig,
@@ -51,8 +51,7 @@ impl Transaction for EngineTransaction<'_> {
         self.request.sealed.iter().all(|sealed| self.fence.is_open(sealed.partition, sealed.assignment))
     }
 
-    /// True if the journal's chain went on without this request, because another process of the same ordinal has
-    /// written it.
+    /// True if another process with the same ordinal has continued the journal's chain without this request.
     fn is_superseded(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, .. }, ordinal, .. } = self.config;
         let (Some(first), Some(last)) = (self.request.first_entry(), self.request.last_entry()) else {
@@ -62,17 +61,17 @@ impl Transaction for EngineTransaction<'_> {
         Ok(newest.is_some_and(|newest| is_of_another(&newest.value, first, last)))
     }
 
-    /// True if the request is in the log. The journal tells, because only this process writes it. Without entries, the
-    /// request's committed offsets tell.
+    /// True if the request is in the log. The journal shows it, because only this process writes the journal. A request
+    /// without entries is recognised by its committed offsets.
     fn is_committed(&self, log: &dyn EventLog) -> Result<bool, LogError> {
         let EngineConfig { core: Config { topics, group, .. }, ordinal, .. } = self.config;
         if let Some(entry) = self.request.last_entry() {
             let last = last_record(log, &topics.journal, *ordinal)?;
             return Ok(last.is_some_and(|record| record.value == entry));
         }
-        // A partition that went to another process meanwhile may be further by now.
+        // Another process may own the partition now, and may have committed later offsets.
         let mut offsets = self.request.offsets.iter().chain(&self.request.control.next).peekable();
-        // Snapshot parts alone do not tell the outcome of their transaction; they may be written twice.
+        // Snapshot parts alone do not show the outcome of their transaction; they may be written twice.
         let tells = offsets.peek().is_some();
         for (source, next) in offsets {
             if log.committed(group, source)?.is_none_or(|committed| committed < *next) {
@@ -83,8 +82,8 @@ impl Transaction for EngineTransaction<'_> {
     }
 }
 
-/// True if another process wrote the newest entry of a journal. Such an entry has a sequence from the request's first
-/// entry on, and is not the request's last.
+/// True if another process wrote the newest entry of a journal. Such an entry has at least the sequence of the
+/// request's first entry, and is not the request's last one.
 fn is_of_another(newest: &[u8], first: &[u8], last: &[u8]) -> bool {
     let sequence = |bytes: &[u8]| decode_journal_entry(bytes).ok().map(|entry| entry.sequence);
     newest != last && sequence(newest) >= sequence(first)
@@ -135,7 +134,7 @@ mod tests {
         };
         let transaction =
             EngineTransaction { request: &parts, config: &config, fence: &fence, anchors: None };
-        // They are sent again, which does no harm.
+        // The request is sent again, which does no harm.
         assert!(!transaction.is_committed(&log).expect("the log is readable"));
         let source = TopicPartition { topic: config.core.topics.ticks.clone(), partition: 0 };
         let with_offset = CommitRequest { offsets: vec![(source.clone(), 5)], ..parts };

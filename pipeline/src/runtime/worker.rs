@@ -1,5 +1,5 @@
-//! A thread of the engine. A process that ends waits for it, but not for ever, because the thread may wait for an
-//! answer that never comes.
+//! A thread of the engine. The process waits for it at its end, but only for a limited time, because the thread may
+//! wait for an answer that never comes.
 
 use std::io;
 use std::thread::JoinHandle;
@@ -7,19 +7,20 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-/// Longest wait of an ending process for a thread.
+/// Longest time for which an ending process waits for a thread.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A thread that ends by itself once it is told.
+/// A thread that ends by itself once it is asked to.
 pub(super) struct Worker {
     name: String,
     /// Disconnected when the thread ends.
     running: Receiver<()>,
-    /// Handle; `None` if the system could start no thread.
+    /// Handle; `None` if the system could not start the thread.
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts a thread, or logs why it cannot. Then its work is dropped, which closes all of its channels.
+/// Starts a thread, or logs the reason if it cannot. In that case its work is dropped, which closes all of the work's
+/// channels.
 pub(super) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.inspect_err(|error| report(name, error)).ok()
@@ -34,7 +35,7 @@ pub(super) fn report(name: &str, error: &io::Error) {
 }
 
 impl Worker {
-    /// Starts the thread. If the system cannot, all users see it gone at once.
+    /// Starts the thread. If the system cannot, all users see closed channels at once.
     pub(super) fn start(name: impl Into<String>, work: impl FnOnce() + Send + 'static) -> Self {
         let name = name.into();
         let (alive, running) = bounded(0);
@@ -45,17 +46,17 @@ impl Worker {
         Self { name, running, thread }
     }
 
-    /// True if there is a thread, or was.
+    /// True if the thread was started.
     pub(super) fn has_started(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// Waits for the thread's end. A late thread is left alone, because the process is about to end.
+    /// Waits for the thread's end. A thread that takes too long is abandoned, because the process is about to end.
     pub(super) fn join(self) {
         Self::join_all(vec![self]);
     }
 
-    /// Waits for the ends of several threads, no longer than for one.
+    /// Waits for the ends of several threads, for no longer than for a single one.
     pub(super) fn join_all(workers: Vec<Self>) {
         let deadline = Instant::now() + STOP_WAIT_MAX;
         for worker in workers {

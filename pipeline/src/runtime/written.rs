@@ -1,4 +1,4 @@
-//! Contents of a transaction, counted once it is committed.
+//! Counts the contents of a transaction once it is committed.
 
 use warptape_engine::{CommitRequest, SideTopic, request_outcome, task_class};
 
@@ -12,7 +12,7 @@ pub(super) struct Written {
     /// Class and outcome of each risk result.
     pub(super) risk_results: Vec<(&'static str, &'static str)>,
     pub(super) journal_entries: u64,
-    /// Offset of the next record to read, for partitions of the ticks.
+    /// Offset of the next record to read, by partition of the ticks.
     pub(super) offsets: Vec<(i32, i64)>,
 }
 

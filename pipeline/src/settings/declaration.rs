@@ -1,5 +1,5 @@
-//! How a key is declared: name, default, limits, words and typed field in one place, [`section!`]. It must not know any
-//! key.
+//! Declares keys: [`section!`] has the name, default, limits, description and typed field of a key in one place. This
+//! module must not know any key.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,9 +15,9 @@ use super::value::Setting;
 pub struct Section {
     /// Dotted path, such as `kafka.retention_hours`.
     pub path: &'static str,
-    /// Subject of the section: one sentence for the example file.
+    /// Description of the section in one sentence, for the example file.
     pub about: &'static str,
-    /// Its keys, in the order of the example file.
+    /// Keys of the section, in the order of the example file.
     pub keys: &'static [Key],
 }
 
@@ -30,15 +30,15 @@ pub trait FromKeys: Sized {
     fn read(values: &Values<'_>) -> Self;
 }
 
-/// Declares a section: `"path": "what it is about";` and then a struct with a field for each key.
+/// Declares a section: `"path": "description";`, followed by a struct with a field for each key.
 ///
 /// ```text
 /// /// What the key is for: these words are the field's documentation and stand in the example file.
 /// field as key: Type = integer(default, least..=greatest, from_integer);
 /// ```
 ///
-/// Without `as key` the key is named like the field. The struct is declared here, or, after `into`, one of another
-/// crate is filled. Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
+/// Without `as key` the key has the field's name. The struct is declared here; after `into`, a struct of another crate
+/// is filled. Fields that are not values of keys follow in `and { field: Type = |values| …; }`.
 macro_rules! section {
     (
         $path:literal: $about:literal;
@@ -102,19 +102,19 @@ macro_rules! section {
 }
 pub(super) use section;
 
-/// Returns lines of documentation without their first space; the space of each further line separates it from the one
-/// before.
+/// Returns lines of documentation without the first line's leading space. The leading space of each further line
+/// separates it from the previous one.
 pub const fn sentence(lines: &'static str) -> &'static str {
     lines.split_at(1).1
 }
 
-/// Declaration of a key: its kind, and the conversion of its settings to typed values.
+/// Declaration of a key: its kind, and the conversion of its value to the typed field.
 pub struct Declared<T> {
     pub kind: ValueKind,
     read: Read<T>,
 }
 
-/// Conversion of a setting to a typed value, by kind of setting.
+/// Conversion of a value to a typed field, by the kind of value.
 enum Read<T> {
     Text(fn(&str) -> T),
     Integer(fn(i64) -> T),
@@ -187,12 +187,12 @@ pub const fn list<T>(
     Declared { kind: ValueKind::List { default, allowed, items_max, check }, read: Read::List(read) }
 }
 
-/// Declares a text that must not be seen.
+/// Declares a secret text.
 pub const fn secret() -> Declared<Option<Secret>> {
     Declared { kind: ValueKind::Secret, read: Read::Secret(|secret| secret.cloned()) }
 }
 
-/// Declares a table of names that `check` allows, each with a text.
+/// Declares a table whose names `check` allows, each with a text.
 pub const fn table(
     allowed: &'static str,
     check: fn(&str) -> bool,

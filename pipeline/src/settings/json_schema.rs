@@ -1,12 +1,12 @@
-//! Configuration as a JSON Schema, by which editors complete and check `warptape.toml`. It is written from the table of
-//! keys.
+//! The configuration as a JSON Schema, with which editors complete and check `warptape.toml`. It is derived from the
+//! table of keys.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{FILE_SUFFIX, Key, ValueKind};
 use super::sections::SECTIONS;
 
-/// The schema of a configuration file.
+/// Returns the schema of a configuration file.
 pub fn json_schema() -> Value {
     let mut root = object("Configuration of Warptape");
     for section in SECTIONS {
@@ -63,7 +63,7 @@ fn described(key: &Key) -> Value {
             })
         }
         ValueKind::Table { .. } => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        // A configuration file may name the secret's file, but not hold the secret.
+        // A configuration file may name the file of a secret, but not contain the secret.
         ValueKind::Secret => return file_of(key),
     };
     schema["description"] = format!("{} Allowed: {}.", key.about, key.kind.allowed()).into();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::settings::{KEYS, example_toml};
 
-    /// Keys of a file that the schema does not have.
+    /// Collects the keys of a file that the schema lacks.
     fn unknown(schema: &Value, table: &toml_edit::Table, path: &str, found: &mut Vec<String>) {
         for (name, item) in table {
             let of = &schema["properties"][name];
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Paths of a schema's leaves.
+    /// Collects the paths of a schema's leaves.
     fn leaves(schema: &Value, path: &str, found: &mut Vec<String>) {
         for (name, of) in schema["properties"].as_object().expect("properties") {
             match of["properties"].is_object() {

@@ -1,7 +1,7 @@
-//! Configuration keys, and how a path finds its key.
+//! Configuration keys, and the search for the key of a path.
 //!
-//! Everything else about configuration (parsing, `config show`, the example file) is derived from the table of keys,
-//! which `sections` declares. It must not know where values come from.
+//! The table of keys is declared in `sections`. Everything else about configuration (parsing, `config show`, the
+//! example file) is derived from it. This module must not know where values come from.
 
 use super::sections::{KEYS, SECTIONS};
 
@@ -10,15 +10,15 @@ use super::sections::{KEYS, SECTIONS};
 pub struct Key {
     /// Dotted path, such as `engine.commit_interval_ms`.
     pub path: &'static str,
-    /// The field that its value is read into, as mistakes of the crate that owns the field name it.
+    /// The field that holds its value, as named in mistakes by the crate that owns the field.
     pub field: &'static str,
     /// Type, default and limits.
     pub kind: ValueKind,
-    /// Purpose of the key: one or two sentences for the example file.
+    /// Description of the key in one or two sentences, for the example file.
     pub about: &'static str,
 }
 
-/// Type of a key with its default and what it may be.
+/// Type of a key with its default and its limits.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueKind {
     /// A string.
@@ -39,25 +39,25 @@ pub enum ValueKind {
     },
     /// A whole number.
     Integer {
-        /// Default.
+        /// Default value.
         default: i64,
-        /// Smallest.
+        /// Least allowed value.
         min: i64,
-        /// Largest.
+        /// Greatest allowed value.
         max: i64,
     },
     /// A number.
     Number {
-        /// Default.
+        /// Default value.
         default: f64,
-        /// Smallest.
+        /// Least allowed value.
         min: f64,
-        /// Largest.
+        /// Greatest allowed value.
         max: f64,
     },
     /// A list of strings.
     List {
-        /// Default.
+        /// Default value.
         default: &'static [&'static str],
         /// Allowed items, in words.
         allowed: &'static str,
@@ -66,7 +66,7 @@ pub enum ValueKind {
         /// Returns true if an item is allowed.
         check: fn(&str) -> bool,
     },
-    /// A string that may hold a password; with one, it may only come from the sources of secrets.
+    /// A string that may contain a password. If it does, it may only come from the sources of secrets.
     Address {
         /// Default.
         default: &'static str,
@@ -75,9 +75,9 @@ pub enum ValueKind {
         /// Returns true if a text is allowed.
         check: fn(&str) -> bool,
     },
-    /// A text that must not be seen. It comes from the environment, or from a file of its own that `KEY_file` names.
+    /// A secret text. It comes from the environment, or from a separate file that `KEY_file` names.
     Secret,
-    /// Names that another system defines, each with a text; some of them may be secrets.
+    /// A table of names that another system defines, each with a text. Some of the texts may be secrets.
     Table {
         /// Allowed names, in words.
         allowed: &'static str,
@@ -88,7 +88,7 @@ pub enum ValueKind {
     },
 }
 
-/// Finds the key that a path gives a value to: itself, the table with that name, or the secret whose file it names.
+/// Finds the key for a path: the key itself, the table that contains the name, or the secret whose file the path names.
 pub fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| match &key.kind {
         ValueKind::Secret | ValueKind::Address { .. } => {
@@ -99,10 +99,10 @@ pub fn find(path: &str) -> Option<&'static Key> {
     })
 }
 
-/// Suffix that turns the name of a secret or an address into that of the file that holds it.
+/// Suffix of the key that names the file of a secret or an address.
 pub const FILE_SUFFIX: &str = "_file";
 
-/// Returns true if there is a section of that path.
+/// Returns true if there is a section with this path.
 pub fn is_section(path: &str) -> bool {
     SECTIONS.iter().any(|section| section.path == path)
 }
@@ -113,8 +113,8 @@ impl Key {
         self.path.rsplit_once('.').map_or("", |(section, _)| section)
     }
 
-    /// Returns the path after the key and a dot, without the quotes of names that contain dots; `None` for other
-    /// paths.
+    /// Returns the rest of the path after the key and a dot, without quotes around names that contain dots; `None` for
+    /// other paths.
     pub fn entry_of(&self, path: &str) -> Option<String> {
         Some(path.strip_prefix(self.path)?.strip_prefix('.')?.replace('"', ""))
     }

@@ -1,6 +1,6 @@
-//! Lanes on GPUs: the requested GPUs and their presence, the lanes' weights, and the facts about all lanes' devices.
+//! Lanes on GPUs: checks that the requested GPUs exist, weighs lanes, and describes all lanes' devices.
 //!
-//! The probe for GPUs is handed in, and called only if a device may be one.
+//! The caller passes in the probe for GPUs, which is called only if a device may be a GPU.
 
 use warptape_cuda::{Gpu, Inventory};
 use warptape_kernels::Isa;
@@ -8,7 +8,7 @@ use warptape_schemas::journal::{LaneSpec, Link, Peer};
 
 use super::syntax::{DeviceSyntax, gpu_of_lane};
 
-/// How GPUs are found and measured.
+/// Finds and measures GPUs.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuProbe {
     /// Finds the GPUs of this machine.
@@ -17,7 +17,7 @@ pub struct GpuProbe {
     pub score: fn(&Gpu) -> Option<i32>,
 }
 
-/// Returns the GPUs of this machine; `None` if no device may be a GPU or no probe is given.
+/// Returns the GPUs of this machine; `None` if no device can be a GPU, or no probe is given.
 pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Option<Inventory> {
     let may_be_gpu = |device: &String| {
         matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Auto | DeviceSyntax::Gpu { .. }))
@@ -25,7 +25,7 @@ pub(super) fn inventory_for(devices: &[String], probe: Option<&GpuProbe>) -> Opt
     probe.filter(|_| devices.iter().any(may_be_gpu)).map(|probe| (probe.inventory)())
 }
 
-/// Returns the text of what is allowed if a GPU is missing; `None` if all are there.
+/// Returns the allowed devices, in words, if a GPU is missing; `None` if all exist.
 pub(super) fn absent(devices: &[String], inventory: &Inventory) -> Option<String> {
     let there = inventory.usable();
     let is_absent = |device: &&String| matches!(DeviceSyntax::parse(device), Some(DeviceSyntax::Gpu { ordinal, .. }) if ordinal as usize >= there.len());
@@ -37,8 +37,8 @@ pub(super) fn absent(devices: &[String], inventory: &Inventory) -> Option<String
     Some(format!("only GPUs of this machine; {absent} is missing: {found}"))
 }
 
-/// Weighs each lane on a GPU by the GPU's score divided by its number of lanes. All weigh 1 if one of the GPUs cannot
-/// be measured.
+/// Weighs each lane on a GPU by the GPU's score divided by its number of lanes. If one of the GPUs cannot be measured,
+/// all lanes weigh 1.
 pub(super) fn weigh(lanes: &mut [LaneSpec], inventory: &Inventory, probe: &GpuProbe) {
     let lanes_of = |lanes: &[LaneSpec], gpu: &Gpu| -> Vec<usize> {
         let name = format!("cuda:{}", gpu.ordinal);
@@ -85,10 +85,10 @@ pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
     }
 }
 
-/// Returns the device class: GPUs of one model that are divided alike have the same one.
+/// Returns the device class, which is equal for GPUs of the same model with the same division.
 fn class_of(gpu: &Gpu) -> String {
     match &gpu.mig {
-        // CUDA shows one slice of a divided GPU; its multiprocessors and memory identify its profile.
+        // CUDA shows one slice of a divided GPU; the slice's multiprocessors and memory identify its profile.
         Some(mig) if mig.is_enabled => {
             format!("{}/mig-{}sm-{}gb", gpu.name, gpu.multiprocessors, gpu.memory_total_bytes >> 30)
         }
@@ -135,7 +135,7 @@ mod tests {
         Inventory { gpus: vec![gpu(0), gpu(1)], missing: None }
     }
 
-    /// Returns the lanes as `DEVICE*WEIGHT`; an error with what is allowed instead.
+    /// Returns the lanes as `DEVICE*WEIGHT`; an error names the allowed devices.
     fn lanes(devices: &str, probe: GpuProbe) -> Result<Vec<String>, String> {
         let gpus = Some(probe);
         let environment = vec![("WARPTAPE__ENGINE__DEVICES".to_owned(), devices.to_owned())];
@@ -206,7 +206,7 @@ mod tests {
         };
         assert_eq!(settings("auto", Some(probe)).gpus_missing.as_deref(), Some("no GPU"));
         assert_eq!(settings("cpu:1", Some(probe)).gpus_missing, None);
-        // A command that runs no lanes looks for no GPUs, and may read the file of another machine.
+        // A command that runs no lanes does not look for GPUs, and may read the settings of another machine.
         assert_eq!(settings("cuda:7,cpu:1", None).specs.len(), 2);
     }
 

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration: the place, the value found, and what is allowed instead.
+//! Mistakes in a configuration: the key, the value found, and the allowed values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Reasons for a configuration that cannot be used.
+/// Reasons why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file cannot be read.

@@ -1,12 +1,12 @@
-//! Configuration: read once at the edge into [`Settings`], of which each part of the pipeline gets its own slice.
+//! Configuration: read once at the start into [`Settings`]. Each part of the pipeline gets its own part of them.
 //!
 //! ```text
 //!   built-in defaults < a command's preferences < TOML file < WARPTAPE__SECTION__KEY < flags     (sources)
 //!        tree of values with origins  --table of keys (sections)-->  checked values (value)  -->  Settings (parts)
 //! ```
 //!
-//! All mistakes are reported at once. This module reads the configuration file, and the files of secrets and networks.
-//! Arguments, environment, the number of cores and the probe for GPUs are handed in.
+//! All mistakes are reported together. This module reads the configuration file, and the files of secrets and networks.
+//! The caller passes in arguments, environment, the number of cores and the probe for GPUs.
 
 mod declaration;
 mod json_schema;
@@ -52,7 +52,7 @@ use declaration::{FromKeys as _, Values};
 use relations::Relation;
 use sources::{Layers, Leaf};
 
-/// Loads the settings, and every value with its origin in the order of [`KEYS`].
+/// Loads the settings, and every value with its origin, in the order of [`KEYS`].
 pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsError> {
     let layers = Layers::read(sources)?;
     let mut mistakes = Vec::new();
@@ -85,7 +85,7 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
             Vec::new()
         }
     };
-    // A relation means nothing while one of its keys stands at its default only because its value was refused.
+    // A relation is not checked if one of its keys has its default only because its value was refused.
     let relations = relations::relations(&settings, &effective, inventory.as_ref()).into_iter().chain(unread);
     let stands = |relation: &Relation| !refused.iter().any(|path| relation.involves(path));
     mistakes.extend(relations.filter(stands).map(|relation| relation.mistake));
@@ -100,9 +100,9 @@ pub fn load(sources: &Sources) -> Result<(Settings, Vec<Effective>), SettingsErr
     Ok((settings, effective))
 }
 
-/// Returns the value that these leaves give to a key; its default if there are none or they are refused.
+/// Returns the value of a key, made from the leaves that set it; its default if there are none, or they are refused.
 fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mistake>) -> Effective {
-    // The later layer is the origin of a key that several layers set.
+    // If several layers set a key, the last layer is its origin.
     leaves.sort_by_key(|leaf| leaf.origin.layer());
     let default = || Effective { key, value: Setting::default_of(&key.kind), origin: Origin::Default };
     let Some(last) = leaves.last() else { return default() };
@@ -145,7 +145,7 @@ fn effective_of(key: &'static Key, mut leaves: Vec<Leaf>, mistakes: &mut Vec<Mis
     value.map_or_else(default, |value| Effective { key, value, origin })
 }
 
-/// Returns the key that a leaf gives a value to; `None` for a section that is named but empty.
+/// Returns the key that a leaf sets; `None` if the leaf is an empty section.
 fn known_key(leaf: &Leaf) -> Result<Option<&'static Key>, Mistake> {
     if let Some(key) = keys::find(&leaf.path) {
         return Ok(Some(key));
@@ -174,14 +174,14 @@ fn not_allowed(key: &'static Key, leaf: &Leaf) -> Mistake {
     }
 }
 
-/// Key of the table by which the TOML reader represents a date.
+/// Key of the table with which the TOML reader represents a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// Similarity of two names from which on one counts as a misspelling of the other (1 is equal).
+/// Similarity from which a name counts as a misspelling of another; 1 means equal.
 const SIMILARITY_MIN: f64 = 0.75;
 
 fn unknown(leaf: &Leaf) -> Mistake {
-    // A value inside of a key that is no table is a mistake of that key.
+    // A value inside a key that is not a table is a mistake of that key.
     if let Some(key) = KEYS.iter().find(|key| leaf.path.starts_with(&format!("{}.", key.path))) {
         return Mistake {
             key: key.path.to_owned(),
@@ -192,7 +192,7 @@ fn unknown(leaf: &Leaf) -> Mistake {
     }
     let mut nearest: Option<(f64, &str)> = None;
     for key in KEYS {
-        // The right name in the wrong section is the best suggestion.
+        // The same name in another section is the best suggestion.
         let is_misplaced = leaf.path.rsplit('.').next() == Some(key.name());
         let similarity = if is_misplaced { 1.0 } else { strsim::jaro_winkler(&leaf.path, key.path) };
         if similarity >= SIMILARITY_MIN && nearest.is_none_or(|(best, _)| similarity > best) {

@@ -1,4 +1,4 @@
-//! Networks that the policy of tasks `dqn:HASH` may name: their files are read with the settings.
+//! Networks that the task policy `dqn:HASH` may name. Their files are read with the settings.
 
 use warptape_scheduler::{check_shadow, dqn};
 use warptape_schemas::journal::Trained;
@@ -8,7 +8,7 @@ use super::relations::{Relation, relation};
 use super::show::Effective;
 use crate::network_file::read;
 
-/// Reads the networks, and replaces prefixes of hashes in policies by whole hashes. Returns the mistakes in either.
+/// Reads the networks, and replaces hash prefixes in policies with whole hashes. Returns the mistakes found.
 pub(super) fn take_up(
     settings: &mut Settings,
     effective: &[Effective],
@@ -33,7 +33,7 @@ pub(super) fn take_up(
     }
     if let Err(allowed) = name_whole(&mut settings.scheduler.risk.policy, &settings.task_policies.networks) {
         mistakes.push(relation(effective, "risk.policy", Some("risk.networks"), &allowed));
-        // The other checks go on without the policy.
+        // The other checks continue without the policy.
         settings.scheduler.risk.policy.clear();
     }
     for policy in settings.task_policies.shadow.iter_mut().flat_map(|shadow| &mut shadow.policies) {
@@ -48,8 +48,8 @@ pub(super) fn take_up(
     mistakes
 }
 
-/// Drops policies that name networks, for commands that run no scheduler of this configuration: the files may be on
-/// another machine.
+/// Drops policies that name networks, for commands that run no scheduler with this configuration: the networks' files
+/// may be on another machine.
 pub(super) fn leave(settings: &mut Settings) {
     if dqn::prefix_of(&settings.scheduler.risk.policy).is_some() {
         settings.scheduler.risk.policy.clear();
@@ -57,7 +57,7 @@ pub(super) fn leave(settings: &mut Settings) {
     settings.task_policies.shadow = None;
 }
 
-/// Replaces the prefix of a network's hash in a policy by the whole hash; the error says what is allowed.
+/// Replaces the prefix of a network's hash in a policy with the whole hash. An error names the allowed values.
 fn name_whole(policy: &mut String, networks: &[Trained]) -> Result<(), String> {
     let Some(prefix) = dqn::prefix_of(policy) else { return Ok(()) };
     let mut named = networks.iter().filter(|trained| trained.hash.starts_with(prefix));

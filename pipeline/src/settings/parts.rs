@@ -1,4 +1,4 @@
-//! The typed settings of each part, built from checked values, and the configurations that parts get from them.
+//! The typed settings of each part of the pipeline, built from checked values, and the configurations made from them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use super::sections::{
 use super::syntax;
 use crate::runtime::{COMMIT_BYTES_MAX, ConfiguredLanes, EngineConfig, TopicPlan, faulty};
 
-/// Default number of processes that a group on Kafka has room for.
+/// Default number of processes that a group on Kafka may have.
 const JOURNAL_PARTITIONS_KAFKA: i32 = 16;
-/// Least deadline for opening a GPU: its kernels may have to be compiled.
+/// Least deadline for opening a GPU, because its kernels may have to be compiled.
 const DEVICE_OPEN_DEADLINE_MIN: Duration = Duration::from_secs(60);
-/// Bytes of rows kept for a partition's groups on GPUs: a million rows and more, in batches of some size.
+/// Bytes of rows kept for a partition's groups on GPUs; enough for a million rows or more, in batches of moderate size.
 const KEPT_BYTES_MAX: usize = 64 << 20;
-/// Time between samples of the GPUs' state; changes on them take about as long.
+/// Time between two samples of the GPUs' state. A change on a GPU takes about as long.
 const DEVICE_SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Everything that can be configured, parsed and checked.
@@ -47,7 +47,7 @@ pub struct Settings {
     pub registry: RegistrySettings,
     /// Section `otlp`.
     pub otlp: OtlpSettings,
-    /// Section `engine`. The node has a name, by default one made of the ordinal.
+    /// Section `engine`. The node's default name is made from the ordinal.
     pub engine: EngineSettings,
     /// Section `scheduler`, with the scheduler's part of section `risk`.
     pub scheduler: SchedulerConfig,
@@ -61,29 +61,29 @@ pub struct Settings {
     pub endpoint: EndpointSettings,
     /// The lanes on `engine.devices`.
     pub lanes: LaneSettings,
-    /// Inputs of policies of tasks, from section `risk`.
+    /// Inputs of task policies, from section `risk`.
     pub task_policies: TaskPolicySettings,
 }
 
-/// The lanes, and why there are none on GPUs.
+/// The lanes, and the reason if none of them is on a GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneSettings {
     /// Lanes by index.
     pub specs: Vec<LaneSpec>,
-    /// Reason that no lane is on a GPU although the devices allow one: what was not found; `None` otherwise.
+    /// Missing part because of which no lane is on a GPU although the devices allow one; `None` otherwise.
     pub gpus_missing: Option<String>,
 }
 
-/// Inputs of policies of tasks.
+/// Inputs of task policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskPolicySettings {
-    /// Networks that policies may name.
+    /// Networks that task policies may name.
     pub networks: Vec<Trained>,
-    /// Policies in the shadow of the one that decides; `None` if there are none.
+    /// Policies that run in the shadow of the deciding one; `None` if there are none.
     pub shadow: Option<ShadowConfig>,
 }
 
-/// Builds the settings from checked values, on a machine with `cores` cores and these GPUs.
+/// Builds the settings from checked values, for a machine with `cores` cores and the GPUs of `inventory`.
 pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Inventory>) -> Settings {
     let mut engine = EngineSettings::read(values);
     if engine.node.is_empty() {
@@ -118,7 +118,7 @@ pub(super) fn build(values: &Values<'_>, cores: usize, inventory: Option<&Invent
 }
 
 impl Settings {
-    /// Returns the engine's configuration: these settings, the writer schemas of a registry, and the fastest
+    /// Returns the engine's configuration, made from these settings, the writer schemas of a registry, and the fastest
     /// instruction set of this processor.
     pub fn engine_config(&self, schemas: Option<Arc<dyn SchemaSource>>) -> EngineConfig {
         let ns = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
@@ -180,7 +180,7 @@ impl Settings {
         Some(folder.unwrap_or(Path::new(".")).to_owned())
     }
 
-    /// Returns the plan by which topics are created.
+    /// Returns the plan for creating topics.
     pub fn topic_plan(&self) -> TopicPlan {
         let journal_partitions = match self.topics.journal_partitions {
             0 if self.is_on_kafka() => JOURNAL_PARTITIONS_KAFKA,

@@ -1,5 +1,5 @@
-//! Mistakes that show only when keys are seen together. The crates that depend on a relation check it and name its
-//! fields; here the fields become keys.
+//! Mistakes in the combination of several keys. The crates that depend on a relation check it and name their fields;
+//! this module maps the fields to keys.
 
 use warptape_cuda::Inventory;
 use warptape_scheduler::{GROUPS_TOTAL_MAX, autoscale::check_autoscale, check_config};
@@ -15,7 +15,7 @@ use super::value::Setting;
 
 const LATENESS_BY_VENUE: &str = "stages.lateness_by_venue";
 
-/// A mistake that shows only when keys are seen together.
+/// A mistake in the combination of several keys.
 pub(super) struct Relation {
     pub(super) mistake: Mistake,
     /// The other key; `None` if the mistake concerns one key only.
@@ -23,13 +23,13 @@ pub(super) struct Relation {
 }
 
 impl Relation {
-    /// True if the key is part of the relation.
+    /// True if the relation includes the key.
     pub(super) fn involves(&self, path: &str) -> bool {
         self.mistake.key == path || self.against == Some(path)
     }
 }
 
-/// Returns the mistakes that show only when keys are seen together. The crates that depend on a relation check it.
+/// Returns the mistakes in combinations of keys. The crates that depend on a relation check it.
 pub(super) fn relations(
     settings: &Settings,
     effective: &[Effective],
@@ -41,7 +41,7 @@ pub(super) fn relations(
         mistakes.push(relation(effective, "engine.devices", None, &allowed));
     }
     let lanes = settings.lanes.specs.len();
-    // The number of lanes of `auto` is unknown if the GPUs are unknown.
+    // Without knowing the GPUs, the number of lanes of `auto` is unknown.
     let counted = inventory.is_some() || !devices.iter().any(|device| device == "auto");
     if counted && lanes > LANES_MAX {
         mistakes.push(relation(
@@ -136,13 +136,13 @@ fn relation_of_fields(
     against: Option<&str>,
     allowed: &str,
 ) -> Relation {
-    // A mistake may lie within an item of a list, such as `risk.tenant_weights[3].weight`.
+    // A mistake may be within an item of a list, such as `risk.tenant_weights[3].weight`.
     let field = field.split('[').next().unwrap_or(field);
     let (outer, field) = field.rsplit_once('.').unwrap_or(("", field));
     let key_of = |field: &str| {
         let is_section = |path: &str| match path.strip_prefix(section) {
             Some(within) => within.trim_start_matches('.') == outer,
-            // The scheduler's struct holds that of risk tasks, whose keys are a section of their own.
+            // The scheduler's struct contains the struct of risk tasks, whose keys have their own section.
             None => path == outer,
         };
         KEYS.iter().find(|key| key.field == field && is_section(key.section())).map(|key| key.path)
@@ -151,7 +151,7 @@ fn relation_of_fields(
     relation(effective, path, against.and_then(key_of), allowed)
 }
 
-/// Returns the relation of a key to another one, if there is one.
+/// Returns the relation between a key and another one, if there is one.
 pub(super) fn relation(
     effective: &[Effective],
     path: &str,

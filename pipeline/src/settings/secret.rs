@@ -1,7 +1,7 @@
-//! Passwords and private keys: their sources, and how messages show them.
+//! Passwords and private keys: where they come from, and how messages show them.
 //!
-//! A [`Secret`] prints as `***`. It comes from an environment variable, or from a file that one names. Configuration
-//! files are copied, committed and shown to others, so a secret in one is refused.
+//! A [`Secret`] prints as `***`. It comes from an environment variable, or from a file that such a variable names.
+//! Configuration files are copied, committed and shown to others, so a secret in one is refused.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use super::sources::{Assignment, ENVIRONMENT_PREFIX, Leaf, Origin};
 use crate::bounded_file;
 use warptape_hot::without_password;
 
-/// Longest secret file, in bytes: a private key with its certificates has some thousands.
+/// Largest size of a secret's file, in bytes. A private key with its certificates has some thousands.
 const FILE_BYTES_MAX: u64 = 65_536;
 
-/// A password or the like.
+/// A password or another secret text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -26,7 +26,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// Returns the text itself, for presenting it.
+    /// Returns the text itself, for sending it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -38,13 +38,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Returns true if the leaf names a file that holds the secret, rather than the secret.
+/// Returns true if the leaf names a file that contains the secret, instead of the secret itself.
 pub(super) fn names_file(leaf: &Leaf) -> bool {
     leaf.path.ends_with(FILE_SUFFIX)
 }
 
-/// Returns the secret of a leaf, from the leaf itself or from the file that it names. `path` is the dotted path of the
-/// secret.
+/// Returns the secret of a leaf, from the leaf itself or from the file that it names. `path` is the secret's dotted
+/// path.
 pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     let mistake = |found: String, allowed: String| Mistake {
         key: path.to_owned(),
@@ -66,13 +66,13 @@ pub(super) fn read(path: &str, leaf: &Leaf) -> Result<Secret, Mistake> {
     }
 }
 
-/// Returns true if the leaf is an address with a password in a configuration file, which others read.
+/// Returns true if the leaf is an address with a password in a configuration file, which other people may read.
 pub(super) fn is_misplaced(leaf: &Leaf) -> bool {
     let has_password = |text: &str| without_password(text) != text;
     matches!(leaf.origin, Origin::File { .. }) && leaf.value.as_str().is_some_and(has_password)
 }
 
-/// Returns the warning for a flag that has a password in its address; `None` if it has none.
+/// Returns a warning if the flag's address contains a password; `None` otherwise.
 pub fn exposed_password(flag: &Assignment) -> Option<String> {
     let is_exposed = match flag.value.strip_prefix("kafka:") {
         Some(brokers) => brokers.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')),
@@ -88,7 +88,7 @@ pub fn exposed_password(flag: &Assignment) -> Option<String> {
     })
 }
 
-/// Returns the mistake of a secret that others can read at its place.
+/// Returns the mistake of a secret in a place where others can read it.
 pub(super) fn misplaced(path: &str, leaf: &Leaf) -> Mistake {
     Mistake {
         key: path.to_owned(),
@@ -111,7 +111,7 @@ fn read_file(path: &str) -> Result<Secret, String> {
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(Secret::new(text)) }
 }
 
-/// Returns the ways to give the secret of this path, in words.
+/// Describes the ways to set the secret of this path.
 pub(super) fn ways_of(path: &str) -> String {
     let name = format!("{ENVIRONMENT_PREFIX}{}", path.to_uppercase().replace('.', "__"));
     format!("environment variable {name}, or {name}_FILE with the path of a file that holds it")

@@ -1,4 +1,4 @@
-//! All keys, section by section: each is declared once, with its default, its limits, its comment and its field.
+//! All keys, section by section. Each key is declared once, with its default, its limits, its comment and its field.
 
 mod autoscale;
 mod endpoint;

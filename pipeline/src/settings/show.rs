@@ -1,4 +1,4 @@
-//! Configuration as TOML text: `config show` and the example file, both written from the table of keys.
+//! The configuration as TOML text: `config show` and the example file, both generated from the table of keys.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use super::value::Setting;
 pub struct Effective {
     /// The key.
     pub key: &'static Key,
-    /// Its value.
+    /// Value of the key.
     pub value: Setting,
     /// Origin of the value.
     pub origin: Origin,
@@ -59,7 +59,7 @@ fn named(name: &str, text: &EntryText) -> String {
     }
 }
 
-/// Appends lines with their origins, which begin in one column.
+/// Appends lines with their origins, which are aligned in one column.
 fn push_lines<'a>(text: &mut String, lines: impl Iterator<Item = (String, &'a Origin)>) {
     let lines: Vec<_> = lines.collect();
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
@@ -69,7 +69,7 @@ fn push_lines<'a>(text: &mut String, lines: impl Iterator<Item = (String, &'a Or
     }
 }
 
-/// Returns the example file: all keys with their defaults, their purposes and the allowed values.
+/// Returns the example file: all keys with their defaults, their descriptions and the allowed values.
 pub fn example_toml() -> String {
     let mut text = String::from(
         "# Warptape's configuration: all keys with their defaults.\n\
@@ -102,7 +102,8 @@ pub fn example_toml() -> String {
     text
 }
 
-/// Replaces control characters by `?`: a line break in a file's name would carry the comment into the next line.
+/// Replaces control characters with `?`: after a line break in a file's name, the rest of the comment would be read as
+/// TOML.
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

@@ -1,6 +1,6 @@
 //! Sources of values, in layers: built-in defaults, a command's own defaults, the file, the environment, flags.
 //!
-//! It merges the layers and keeps the origin of each value. It must not know which keys exist.
+//! This module merges the layers and keeps the origin of each value. It must not know which keys exist.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,23 +16,23 @@ use super::lanes::GpuProbe;
 use super::mistake::SettingsError;
 use crate::bounded_file::{self, SETTINGS_BYTES_MAX};
 
-/// Every variable that begins with this is a setting: `WARPTAPE__SECTION__KEY`.
+/// Prefix of variables that are settings: `WARPTAPE__SECTION__KEY`.
 pub const ENVIRONMENT_PREFIX: &str = "WARPTAPE__";
 
-/// All inputs of a configuration.
+/// All sources of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Values that the command prefers to the built-in defaults.
+    /// The command's own defaults, which override the built-in ones.
     pub preferences: Vec<Assignment>,
     /// The TOML file; `None` if there is none.
     pub file: Option<PathBuf>,
-    /// Environment variables as pairs of name and value; those without the prefix are ignored.
+    /// Environment variables as pairs of name and value. Variables without the prefix are ignored.
     pub environment: Vec<(String, String)>,
     /// Values given by flags.
     pub flags: Vec<Assignment>,
-    /// Cores of this machine, for `auto` devices.
+    /// Number of cores of this machine, for `auto` devices.
     pub cores: usize,
-    /// Probe for GPUs; `None` for commands that run no lanes, which may name any GPU.
+    /// Probe for GPUs; `None` for commands that run no lanes, whose settings may name any GPU.
     pub gpus: Option<GpuProbe>,
     /// True if the files of networks in `risk.networks` are read.
     pub reads_networks: bool,
@@ -41,7 +41,7 @@ pub struct Sources {
 /// A value given as text by a flag or a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Name of the giver: `--log`, `demo`.
+    /// Name of the flag or command that gives the value: `--log`, `demo`.
     pub giver: &'static str,
     /// Dotted path of the key.
     pub key: &'static str,
@@ -52,7 +52,7 @@ pub struct Assignment {
 /// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Built in.
+    /// The built-in default.
     Default,
     /// The command's own default.
     Preference(String),
@@ -82,7 +82,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Returns the rank of the layer: a higher one overrides a lower one.
+    /// Returns the rank of the layer. Higher ranks override lower ones.
     pub fn layer(&self) -> usize {
         match self {
             Origin::Default => 0,
@@ -93,13 +93,13 @@ impl Origin {
         }
     }
 
-    /// Returns true if values of this origin are text that still has to be parsed into numbers and lists.
+    /// Returns true if values of this origin are text that must still be parsed into numbers and lists.
     pub fn is_text(&self) -> bool {
         !matches!(self, Origin::File { .. })
     }
 }
 
-/// The merged layers: a tree of values with tags that name their origins.
+/// The merged layers: a tree of values whose tags name their origins.
 pub struct Layers {
     figment: Figment,
     values: Dict,
@@ -110,7 +110,7 @@ pub struct Layers {
 pub struct Leaf {
     /// Dotted path; parts that contain a dot are quoted.
     pub path: String,
-    /// The value: an empty [`Value::Dict`] is a section without keys.
+    /// The value. An empty [`Value::Dict`] is a section without keys.
     pub value: Value,
     /// Origin of the value.
     pub origin: Origin,
@@ -144,7 +144,7 @@ impl Layers {
         for assignment in &sources.flags {
             figment = figment.merge(Layer::text(FLAG, assignment.giver, assignment.key, &assignment.value));
         }
-        // Every layer above is a tree of parsed values, so merging them cannot fail.
+        // All layers are trees of parsed values here, so merging them cannot fail.
         let mut profiles = figment.data().expect("layers hold parsed values");
         let values = profiles.remove(&Profile::Default).unwrap_or_default();
         Ok(Layers { figment, values, file_lines })
@@ -195,7 +195,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Returns a layer of one value under a dotted path.
+    /// Returns a layer with one value under a dotted path.
     fn text(layer: &'static str, giver: &str, path: &str, value: &str) -> Layer {
         let mut names = path.rsplit('.');
         let last = names.next().unwrap_or_default();
@@ -222,7 +222,7 @@ fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name } else { format!("{prefix}.{name}") }
 }
 
-/// Returns the error without the line itself: it may hold a secret in the wrong place.
+/// Returns the error without the line's text, which may contain a secret in the wrong place.
 fn syntax_error(path: &Path, text: &str, span: Option<Range<usize>>, found: &str) -> SettingsError {
     let before = &text[..span.map_or(0, |span| span.start)];
     let line = 1 + before.matches('\n').count();

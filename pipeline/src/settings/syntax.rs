@@ -1,4 +1,4 @@
-//! Syntax of the values that have one: URLs, names, devices.
+//! Syntax of values such as URLs, names and devices.
 
 use warptape_eventlog::KafkaOptions;
 use warptape_eventlog::kafka::is_broker_list;
@@ -8,11 +8,11 @@ use warptape_schemas::journal::{LaneSpec, Quota, TenantWeight};
 
 use warptape_hot::HotUrl;
 
-/// Greatest number of lanes of one process.
+/// Greatest number of lanes of a process.
 pub const LANES_MAX: usize = 64;
-/// Greatest number of lanes of one GPU.
+/// Greatest number of lanes of a GPU.
 pub const GPU_LANES_MAX: usize = 16;
-/// Greatest number of lanes that stand by.
+/// Greatest number of stand-by lanes.
 const STAND_BY_MAX: usize = 8;
 /// Greatest lateness of a venue's ticks: an hour.
 const LATENESS_MAX_NS: i64 = 3_600_000_000_000;
@@ -25,8 +25,8 @@ pub fn is_log_url(text: &str) -> bool {
         || text.strip_prefix("kafka:").is_some_and(is_broker_list)
 }
 
-/// Returns the URL of a log given as a URL or as the path of its file. A text with a colon and no slash before it stays
-/// as it is: it may be a mistyped URL, or a broker.
+/// Returns the URL of a log given as a URL or as the path of its file. A text with a colon before any slash is returned
+/// unchanged: it may be a mistyped URL, or a broker.
 pub fn log_url(text: &str) -> String {
     let is_path = match text.split_once(':') {
         None => !text.is_empty(),
@@ -40,7 +40,7 @@ pub fn is_name(text: &str) -> bool {
     !text.is_empty() && is_topic_prefix(text)
 }
 
-/// Returns true for a name and for an empty text.
+/// Returns true for a name or an empty text.
 pub fn is_topic_prefix(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     text.len() <= NAME_BYTES_MAX && text.bytes().all(allowed)
@@ -58,7 +58,7 @@ pub fn is_tenant_weight(text: &str) -> bool {
     tenant_weight(text).is_some()
 }
 
-/// Parses the quota of a tenant or a cohort of tenants: a name, and words with a value each.
+/// Parses the quota of a tenant or a cohort of tenants: a name, followed by words with a value each.
 pub fn quota(text: &str) -> Option<Quota> {
     let mut words = text.split_whitespace();
     let name = words.next().filter(|name| is_name(name))?.to_owned();
@@ -90,7 +90,7 @@ pub fn is_key_prefix(text: &str) -> bool {
     is_topic_prefix(&text.replace(':', "."))
 }
 
-/// Returns true for a numeric address with a port to listen on, and for an empty text.
+/// Returns true for a numeric address and port to listen on, or an empty text.
 pub fn is_listen_address(text: &str) -> bool {
     text.is_empty() || text.parse::<std::net::SocketAddr>().is_ok()
 }
@@ -104,7 +104,7 @@ pub fn is_host_name(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)
 }
 
-/// Returns true for `memory` and for the URL of a Redis.
+/// Returns true for `memory` or the URL of a Redis.
 pub fn is_hot_state_url(text: &str) -> bool {
     HotUrl::parse(text).is_some()
 }
@@ -116,20 +116,20 @@ pub enum DeviceSyntax {
     Auto,
     /// `cpu:N`: lanes on the CPU.
     Cpu {
-        /// N.
+        /// Number of lanes: N.
         lanes: usize,
     },
     /// `cuda:N` or `cuda:N#M`: lanes on a GPU.
     Gpu {
-        /// N.
+        /// Ordinal of the GPU: N.
         ordinal: u32,
-        /// M, or 1.
+        /// Number of lanes: M, or 1 without it.
         lanes: usize,
     },
 }
 
 impl DeviceSyntax {
-    /// Parses an item; `None` if it is none of these forms.
+    /// Parses an item; `None` if it has none of these forms.
     pub fn parse(text: &str) -> Option<DeviceSyntax> {
         if text == "auto" {
             return Some(DeviceSyntax::Auto);
@@ -155,8 +155,8 @@ pub fn is_device(text: &str) -> bool {
     DeviceSyntax::parse(text).is_some()
 }
 
-/// Returns one lane of weight 1 for each lane of the devices, in order, on a machine of `cores` cores and `gpus`
-/// usable GPUs. If all are on GPUs, stand-by lanes of weight 0 on the CPU follow.
+/// Returns a lane of weight 1 for each lane of the devices, in order, on a machine with `cores` cores and `gpus` usable
+/// GPUs. If all of these are on GPUs, stand-by lanes of weight 0 on the CPU follow.
 pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     let spare_cores = cores.saturating_sub(1);
     // GPU of each lane; `None` for a lane on the CPU.
@@ -188,13 +188,13 @@ pub fn lanes(devices: &[String], cores: usize, gpus: usize) -> Vec<LaneSpec> {
     places.iter().enumerate().map(lane).collect()
 }
 
-/// Returns the GPU that a lane is on, by the name it is opened with: `cuda:0` for `cuda:0` and `cuda:0#1`.
+/// Returns the GPU of a lane, given the name with which the lane is opened: `cuda:0` for `cuda:0` and `cuda:0#1`.
 pub fn gpu_of_lane(device: &str) -> Option<&str> {
     let name = device.split('#').next()?;
     name.starts_with("cuda:").then_some(name)
 }
 
-/// Returns true for a name that librdkafka may know and Warptape does not set itself.
+/// Returns true for a name that librdkafka may know, unless Warptape sets that property itself.
 pub fn is_librdkafka_property(name: &str) -> bool {
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b'-');
@@ -208,7 +208,7 @@ pub fn is_secret_name(name: &str) -> bool {
         .any(|word| name.contains(word))
 }
 
-/// Returns true for an HTTP address without user information, query and fragment, and for an empty text.
+/// Returns true for an HTTP address without user information, query and fragment, or an empty text.
 pub fn is_registry_url(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else {
         return text.is_empty();
@@ -218,12 +218,12 @@ pub fn is_registry_url(text: &str) -> bool {
     !host.is_empty() && !host.starts_with(':') && rest.bytes().all(plain)
 }
 
-/// Returns true for a user name of HTTP's basic authentication, and for an empty text.
+/// Returns true for a user name that HTTP basic authentication allows, or an empty text.
 pub fn is_username(text: &str) -> bool {
     !text.contains(':') && !text.chars().any(char::is_control)
 }
 
-/// Returns true for a venue with the lateness of its ticks.
+/// Returns true for a venue and the lateness of its ticks.
 pub fn is_venue_lateness(text: &str) -> bool {
     venue_lateness(text).is_some()
 }

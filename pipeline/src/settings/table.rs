@@ -1,4 +1,4 @@
-//! Keys that are tables of names which another system defines: each name has its own origin, and may be a secret.
+//! Keys that are tables whose names another system defines. Each name has its own origin, and its text may be a secret.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::value;
 /// One name of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its text.
+    /// Text of the name.
     pub text: EntryText,
     /// Origin of the text.
     pub origin: Origin,
@@ -22,9 +22,9 @@ pub struct Entry {
 /// Text of a name in a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntryText {
-    /// A text that anybody may see.
+    /// A text that anyone may see.
     Plain(String),
-    /// A text that nobody may see.
+    /// A text that must never be shown.
     Secret(Secret),
 }
 
@@ -38,7 +38,7 @@ impl EntryText {
     }
 }
 
-/// Builds the table from these leaves; the later layer wins if a name is given twice.
+/// Builds the table from these leaves. If a name is set twice, the later layer wins.
 pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> BTreeMap<String, Entry> {
     let ValueKind::Table { check, is_secret, .. } = &key.kind else {
         unreachable!("{} is not a table", key.path);
@@ -52,7 +52,7 @@ pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> B
             allowed: key.kind.allowed(),
         };
         let Some(given) = key.entry_of(&leaf.path) else {
-            // The leaf is the table itself: empty, or a value of another type.
+            // This leaf is the table itself: an empty table, or a value of another type.
             if leaf.value.as_dict().is_none() {
                 mistakes.push(refused(&value::shown(&leaf.value)));
             }
@@ -83,7 +83,7 @@ pub(super) fn read(key: &Key, leaves: &[Leaf], mistakes: &mut Vec<Mistake>) -> B
     entries
 }
 
-/// Returns a text, or a number or truth value as text; `None` for other values.
+/// Returns a text; a number or a truth value as text; `None` for other values.
 fn text_of(found: &Value) -> Option<String> {
     match found {
         Value::String(_, text) => Some(text.clone()),

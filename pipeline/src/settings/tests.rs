@@ -1,4 +1,4 @@
-//! Tables of configurations and their results.
+//! Configurations, and the settings or mistakes that they lead to.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use warptape_eventlog::Durability;
 
 use super::*;
 
-/// Settings from a file's text, environment variables and flags.
+/// Loads settings from a file's text, environment variables and flags.
 fn read(
     toml: &str,
     environment: &[(&str, &str)],
@@ -177,7 +177,7 @@ fn whatever_a_value_is_the_key_is_named_or_it_is_taken() {
                         assert_ne!(origin_of(&effective, key.path), &Origin::Default, "{value}")
                     }
                     Err(SettingsError::Mistakes(mistakes)) => {
-                        // A value of the right type may contradict another key of the section.
+                        // A value of the right type may contradict another key of its section.
                         let is_named = |mistake: &Mistake| {
                             mistake.key == key.path
                                 || mistake.key.starts_with(key.section())
@@ -261,7 +261,7 @@ fn relations_between_keys() {
         let toml = format!("[stages]\nlateness_by_venue = [\"{wrong}\"]");
         assert_eq!(found(&toml), [format!("stages.lateness_by_venue @ w.toml:2: [\"{wrong}\"]")]);
     }
-    // The relation is reported beside other mistakes, but not if one of its keys is itself refused.
+    // A contradiction is reported beside other mistakes, but not if one of its own keys is refused.
     assert_eq!(
         found("[stages.indicators]\nsma = 0\nema_fast = 200"),
         ["stages.indicators.sma @ w.toml:2: 0", "stages.indicators.ema_fast @ w.toml:3: 200"]
@@ -340,7 +340,7 @@ fn environment_values_are_parsed_by_the_type_of_their_key() {
     assert_eq!(value("WARPTAPE__TOPICS__PREFIX", "", "topics.prefix"), "\"\"");
 }
 
-/// A secret that must turn up nowhere.
+/// A secret that must not appear anywhere.
 const HIDDEN: &str = "hunter2-must-not-be-seen";
 
 #[test]
@@ -435,7 +435,7 @@ fn secrets_elsewhere_are_refused_and_not_repeated() {
     found(&format!("[schema_registry]\nurl = \"http://me:{HIDDEN}@host:1\""));
     found(&format!("[kafka.properties]\nsasl.password = [\"{HIDDEN}\"]"));
     found(&format!("[kafka.property]\nsasl.password = \"{HIDDEN}\""));
-    // The message gives the number of a line that is not TOML, not its text.
+    // For a line that is not TOML, the message gives the line's number, but not its text.
     let broken =
         read(&format!("[kafka.properties]\nsasl.password = \"{HIDDEN}"), &[], &[]).unwrap_err().to_string();
     assert!(broken.contains("line 2") && !broken.contains(HIDDEN), "{broken}");
@@ -466,7 +466,7 @@ fn properties_of_librdkafka_are_passed_on_but_warptapes_own() {
         "[kafka.properties]\n\"ssl.ca.location\" = \"file\"\n\"enable.ssl.certificate.verification\" = false";
     assert_eq!(value(quoted, &[], "enable.ssl.certificate.verification").as_deref(), Some("false"));
     assert_eq!(value(quoted, &[], "ssl.ca.location").as_deref(), Some("file"));
-    // The environment overrides the file, however the file writes the name.
+    // The environment overrides the file, however the file spells the name.
     let environment = [("WARPTAPE__KAFKA__PROPERTIES__SSL__CA__LOCATION", "environment")];
     assert_eq!(value(quoted, &environment, "ssl.ca.location").as_deref(), Some("environment"));
 

@@ -1,4 +1,4 @@
-//! Values of keys: typed, checked against the table of keys, and printed as TOML.
+//! Values of keys. They are typed, checked against the table of keys, and printed as TOML.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ pub enum Setting {
     Number(f64),
     /// A list of strings.
     List(Vec<String>),
-    /// A secret; `None` if it was not given.
+    /// A secret; `None` if it is not set.
     Secret(Option<Secret>),
-    /// Names, each with a text.
+    /// Names, each with its text.
     Table(BTreeMap<String, Entry>),
 }
 
@@ -43,7 +43,7 @@ impl Setting {
         }
     }
 
-    /// Returns the value as TOML, without the password of a URL; for secrets and tables, only their kind.
+    /// Returns the value as TOML, without the password of a URL. A secret or a table shows only its kind.
     pub fn to_toml(&self) -> String {
         match self {
             Setting::Text(text) => toml_edit::Value::from(without_password(text)).to_string(),
@@ -55,8 +55,8 @@ impl Setting {
         }
     }
 
-    /// Returns the found value if the kind (neither secret nor table) allows it, else `None`. `is_text` is true for
-    /// text that still has to be parsed, as from an environment variable.
+    /// Returns the found value if the kind (neither secret nor table) allows it; `None` otherwise. `is_text` is true
+    /// for text that must still be parsed, such as an environment variable.
     pub fn parse(kind: &ValueKind, found: &Value, is_text: bool) -> Option<Setting> {
         let setting = match (kind, found) {
             (ValueKind::Integer { .. }, Value::String(_, text)) if is_text => {
@@ -90,7 +90,7 @@ impl Setting {
             }
             (ValueKind::Choice { choices, .. }, Setting::Text(text)) => choices.contains(&text.as_str()),
             (ValueKind::Integer { min, max, .. }, Setting::Integer(number)) => (min..=max).contains(&number),
-            // NaN lies in no range.
+            // No range contains NaN.
             (ValueKind::Number { min, max, .. }, Setting::Number(number)) => (min..=max).contains(&number),
             (ValueKind::List { default, check, items_max, .. }, Setting::List(items)) => {
                 (default.len().min(1)..=*items_max).contains(&items.len())
@@ -101,7 +101,7 @@ impl Setting {
     }
 }
 
-/// Returns the found value for a message, without the password of a URL.
+/// Returns the found value in the form for messages, without the password of a URL.
 pub fn shown(found: &Value) -> String {
     match found {
         Value::String(_, text) => toml_edit::Value::from(without_password(text)).to_string(),
@@ -122,7 +122,7 @@ fn parse_integer(text: &str) -> Option<i64> {
     text.trim().replace('_', "").parse().ok()
 }
 
-/// Splits items separated by commas, or a TOML array.
+/// Splits a comma-separated list, or a TOML array, into its items.
 fn split_list(text: &str) -> Option<Vec<String>> {
     let text = text.trim();
     if text.starts_with('[') {

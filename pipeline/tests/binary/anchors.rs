@@ -1,4 +1,4 @@
-//! A journal that is signed, by keys of our own and of openssl, and verified with and without Warptape.
+//! Tests of a signed journal, with keys made by Warptape and by openssl, verified with and without Warptape.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
         told.contains("accepted without a check of their signatures, because no public key was given"),
         "{told}"
     );
-    // The earlier copy lacks entries that were anchored since.
+    // The earlier copy lacks entries that have an anchor.
     fs::remove_file(path.join("w.db-head")).ok();
     fs::copy(path.join("older.db"), path.join("w.db")).expect("it is ours");
     for place in ["anchors", "sqlite:other.db"] {
@@ -105,7 +105,7 @@ fn a_stranger_needs_openssl_alone() {
     ];
     let (told, _) = texts(&openssl(path, &check).expect("it was here"), 0);
     assert!(told.contains("Signature Verified Successfully"), "{told}");
-    // Our keys work with openssl too.
+    // Keys made by Warptape also work with openssl.
     texts(&warptape(path, &["journal", "keygen", "ours"]), 0);
     texts(&openssl(path, &["pkey", "-in", "ours", "-noout", "-text"]).expect("it was here"), 0);
     texts(&openssl(path, &["pkey", "-pubin", "-in", "ours.pub", "-noout"]).expect("it was here"), 0);

@@ -1,5 +1,5 @@
-//! Risk requests during starts and ends of processes. In the end the log must have one result of each, and the right
-//! one.
+//! Sends risk requests while processes start and end. In the end the log must have exactly one result for each request,
+//! and the right one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ use super::processes::{DEADLINE, Running};
 
 /// Time between requests while a process runs.
 const PAUSE: Duration = Duration::from_millis(60);
-/// Some deadlines are met, others are not.
+/// Greatest time to a deadline, in milliseconds. It is so short that some deadlines are missed.
 const DEADLINE_MS_MAX: u64 = 100;
-/// Numbers of implied volatilities whose reasons take somewhat fewer or somewhat more bytes than a Kafka topic accepts,
-/// and the limit of a random addition.
+/// Numbers of implied volatilities whose reasons take slightly fewer, or slightly more, bytes than a Kafka topic
+/// accepts. The next constant limits a random addition.
 const LARGE_OPTIONS: [u64; 2] = [9_500, 11_500];
 const LARGE_OPTIONS_MORE: u64 = 500;
-/// One request in this many has the id of one before it.
+/// One request in this many, on average, repeats the id of an earlier request.
 const DOUBLES_ONE_IN: u64 = 8;
 
 /// Names of a group's topics and keys.
@@ -48,18 +48,18 @@ impl Topics {
     }
 }
 
-/// Sender of requests to all partitions of a log.
+/// Sends requests to all partitions of a log.
 pub struct Asking<'a> {
     log: &'a dyn EventLog,
     topics: Topics,
     producer: Box<dyn Producer>,
-    /// A symbol of each partition, from its first record of ticks.
+    /// A symbol of each partition, from the partition's first record of ticks.
     symbols: Vec<String>,
     asked: u64,
 }
 
 impl<'a> Asking<'a> {
-    /// Requires ticks in all partitions.
+    /// Creates a sender. All partitions must have ticks.
     pub fn new(log: &'a dyn EventLog, topics: Topics, partitions: i32) -> Asking<'a> {
         let producer = producer(log, &topics);
         let symbol = |partition| first_symbol(log, &topics.ticks, partition);
@@ -67,12 +67,12 @@ impl<'a> Asking<'a> {
         Asking { log, topics, producer, symbols, asked: 0 }
     }
 
-    /// Connects again, after an outage.
+    /// Connects again after an outage.
     pub fn connect(&mut self) {
         self.producer = producer(self.log, &self.topics);
     }
 
-    /// Lets a process run for this long, and sends requests meanwhile.
+    /// Lets a process run for this time, and sends requests meanwhile.
     #[track_caller]
     pub fn run_for(&mut self, run: &mut Running, time: Duration, random: &mut Random) {
         let mut left = time;
@@ -86,7 +86,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Sends a request of each kind to some partition, in one transaction.
+    /// Sends a request of each kind to a random partition, in one transaction.
     pub fn ask(&mut self, random: &mut Random) {
         let partition = random.below(self.symbols.len() as u64) as usize;
         let mut values: Vec<Vec<u8>> = Vec::new();
@@ -96,7 +96,7 @@ impl<'a> Asking<'a> {
             values.push(value);
         }
         values.push(b"no request".to_vec());
-        // Some requests are repeated later, anywhere; this one always is.
+        // The first request is always repeated here; others are repeated later, in any partition.
         values.push(values[0].clone());
         self.producer.begin().expect("a transaction");
         for value in values {
@@ -107,7 +107,7 @@ impl<'a> Asking<'a> {
         self.producer.commit().expect("a commit");
     }
 
-    /// Sends requests with results about as large as a Kafka topic accepts: some smaller, some larger.
+    /// Sends requests whose results are about as large as a Kafka topic accepts: some smaller, some larger.
     pub fn ask_for_much(&mut self, random: &mut Random) {
         let partition = random.below(self.symbols.len() as u64) as i32;
         self.asked += 1;
@@ -140,7 +140,7 @@ impl<'a> Asking<'a> {
                    "measure": {"type": "historical", "confidence": 0.9, "returns": returns}}),
             json!({"type": "options", "assets": [of(partition)], "options": [option(0)]}),
             json!({"type": "options", "assets": [of(partition), of(other)], "options": [option(0), option(1)]}),
-            // A mistake.
+            // This problem is invalid.
             json!({"type": "options", "assets": [given], "options": []}),
         ]
     }
@@ -179,7 +179,7 @@ impl<'a> Asking<'a> {
         });
     }
 
-    /// Asserts that each request has one result, the right one. Counts the results by kind.
+    /// Asserts that each request has exactly one result, and the right one. Returns the numbers of results by kind.
     #[track_caller]
     pub fn check(&self) -> Counts {
         let mut counts = Counts::new();
@@ -195,8 +195,8 @@ impl<'a> Asking<'a> {
         counts
     }
 
-    /// Returns requests and results of a partition, with a limited wait for as many results as requests. A commit is
-    /// acknowledged before its records are readable.
+    /// Returns the requests and results of a partition. It waits a limited time for as many results as requests,
+    /// because a commit is acknowledged before its records are readable.
     fn records(&self, partition: i32) -> [Vec<Record>; 2] {
         let since = Instant::now();
         loop {
@@ -213,7 +213,7 @@ fn producer(log: &dyn EventLog, topics: &Topics) -> Box<dyn Producer> {
     log.producer(&format!("{}-asking", topics.requests)).expect("a producer")
 }
 
-/// Number of results by kind.
+/// Numbers of results by kind.
 pub type Counts = BTreeMap<String, usize>;
 
 const TOO_LARGE: &str = "too large";
@@ -282,7 +282,7 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return is_right(request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= result.finished_ns));
     }
     if code == Some(RiskErrorCode::UnknownSymbol) {
-        // Another process may own the other symbol's ticks.
+        // The request has several symbols, and another process may own the ticks of the other ones.
         return is_right(symbols(&request).len() > 1);
     }
     let expected = outcome(&with_market(&request, result)?);
@@ -292,7 +292,7 @@ fn kind_of(record: &Record, result: &RiskResult, ids: &mut BTreeSet<String>) -> 
         return (bounded.outcome == result.outcome).then(|| TOO_LARGE.to_owned());
     }
     let is_of_market = !result.as_of.is_empty() && code.is_none();
-    // NaN differs from itself, so a row without numbers is compared by its bytes.
+    // NaN differs from itself, so rows without numbers are compared by their bytes.
     let bytes = |outcome: RiskOutcome| {
         let mut bytes = Vec::new();
         encode_risk_result(&RiskResult { outcome, ..result.clone() }, &mut bytes);
@@ -308,8 +308,8 @@ fn symbols(request: &RiskRequest) -> BTreeSet<&str> {
     options.assets.iter().map(|asset| asset.symbol.as_str()).collect()
 }
 
-/// Returns the request with the market data of its result. Another process may own the ticks of one of several symbols,
-/// which is a bad row then.
+/// Returns the request with the market data of its result. If it has several symbols, another process may own the ticks
+/// of one; that symbol then has a bad row.
 fn with_market(request: &RiskRequest, result: &RiskResult) -> Option<RiskRequest> {
     let mut request = request.clone();
     let RiskProblem::Options(options) = &mut request.problem else { return Some(request) };
@@ -382,8 +382,8 @@ mod tests {
         Record { offset, key: Some(key.into()), headers: Vec::new(), timestamp_ns: 0, value }
     }
 
-    /// Returns requests with an answer, an expired one, a double and an unreadable one. Their offsets have gaps, as on
-    /// Kafka.
+    /// Returns an answered request, an expired one, a repeated one and an unreadable one. Their offsets have gaps, as
+    /// on Kafka.
     fn requests() -> Vec<Record> {
         let asked = [request("a", None), request("b", Some(1_500)), request("a", None)];
         let mut records: Vec<Record> = (0..)
@@ -398,7 +398,7 @@ mod tests {
         records
     }
 
-    /// The results have another order than the requests.
+    /// Returns the results, in another order than the requests.
     fn results() -> Vec<RiskResult> {
         vec![
             result("a", 4, error(RiskErrorCode::Duplicate)),
@@ -419,7 +419,7 @@ mod tests {
         check(&requests(), &results, &mut counts).map(|()| counts)
     }
 
-    /// Asserts the reported place after `change` was made to the right results.
+    /// Applies `change` to the right results, and asserts the place of the problem that is reported.
     #[track_caller]
     fn check_found(change: impl FnOnce(&mut Vec<RiskResult>), place: &str) {
         let mut results = results();

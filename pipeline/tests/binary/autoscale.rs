@@ -1,5 +1,5 @@
-//! Autoscaling of a running process. Its wish is in the metrics, and with the reasons in the journal, and another
-//! process verifies the run.
+//! Autoscaling of a running process. The metrics show the wanted number of lanes, the journal also the reasons, and
+//! another process verifies the run.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::outputs::records;
 use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// Windows last a second. The wanted utilisation is a hundredth, so that few ticks need many lanes.
+/// Settings: windows last a second. The target utilisation is a hundredth, so that few ticks need many lanes.
 const SETTINGS: [(&str, &str); 7] = [
     ("WARPTAPE__AUTOSCALE__POLICY", "reactive"),
     ("WARPTAPE__AUTOSCALE__WINDOW_S", "1"),
@@ -73,8 +73,8 @@ fn lanes_are_wanted_while_there_is_load_and_the_run_is_verified() {
     assert!(verified.contains("identical"), "{verified}");
 }
 
-/// Checks the explanation of the second wish: its measures, the changes that would have led to another one, and the
-/// first wish.
+/// Checks the explanation of the second wish: its measured values, the changes that would have led to another wish, and
+/// the first wish.
 fn check_why(folder: &Path, scale: Scale, sequences: &[i64]) {
     let sequence = sequences[1].to_string();
     let why = |more: &[&str]| {

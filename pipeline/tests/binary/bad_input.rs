@@ -1,4 +1,4 @@
-//! Unusable records, late ticks, and mistakes in the configuration, through the binary.
+//! Unusable records, late ticks, and invalid configurations, tested with the binary.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape, warp
 
 const PARTITIONS: i32 = 2;
 const GOOD_TICKS: i64 = 400;
-/// Good records between two poisonous ones.
+/// Number of good records between two poisonous ones.
 const GOOD_BETWEEN: i64 = 7;
-/// Numbers of good ticks that come too late, and their delay.
+/// Numbers of the good ticks that come too late. The next constant is their delay.
 const LATE_TICKS: [i64; 2] = [101, 202];
 const LATE_NS: i64 = 60_000_000_000;
 const START_NS: i64 = 1_723_075_200_000_000_000;
@@ -47,7 +47,7 @@ fn encoded(tick: &Tick) -> Vec<u8> {
     bytes
 }
 
-/// Avro's `long`.
+/// Encodes an Avro `long`.
 fn long(value: i64) -> Vec<u8> {
     let mut rest = ((value << 1) ^ (value >> 63)) as u64;
     let mut bytes = Vec::new();
@@ -71,9 +71,9 @@ fn raw_trade(kind: i64, event_time_ns: i64, price_e9: i64, size_e9: i64) -> Vec<
     bytes
 }
 
-/// Returns a record of every poison, with its reason.
+/// Returns a record of each kind of poison, with the reason of its rejection.
 fn poisons() -> Vec<(DeadLetterReason, Vec<u8>)> {
-    // The raw writer agrees with the real one on allowed values.
+    // The raw writer gives the same bytes as the real one for allowed values.
     let good =
         Tick { symbol: "T:X".to_owned(), trade_id: 1, event_time_ns: 7, price_e9: 5, size_e9: 3, ..trade(0) };
     assert_eq!(raw_trade(0, 7, 5, 3), encoded(&good));
@@ -84,7 +84,7 @@ fn poisons() -> Vec<(DeadLetterReason, Vec<u8>)> {
     let mut endless = good[..HEADER_SIZE].to_vec();
     endless.extend([0xff; 20]);
     let mut batch = Vec::new();
-    // Its symbol is new: a rejected record must not number it.
+    // The record's symbol is new: a rejected record must not assign a number to it.
     let rows = [3, 4].map(|number| Tick { symbol: "T:ONLY-HERE".to_owned(), ..trade(number) });
     encode_tick_batch(&rows, &mut batch).expect("a good batch");
     batch.truncate(batch.len() - 2);
@@ -126,10 +126,10 @@ fn some_signal() -> Signal<'static> {
     }
 }
 
-/// Records of a source partition in order, each with the reason of its rejection, or `None`.
+/// Records of each source partition in order, each with the reason of its rejection; `None` for good records.
 pub type Source = Vec<Vec<(Vec<u8>, Option<DeadLetterReason>)>>;
 
-/// Returns good ticks over the partitions, with all the poison among them or without.
+/// Returns good ticks in all partitions, with or without all the poison among them.
 pub fn source(with_poison: bool) -> Source {
     let mut partitions: Source = vec![Vec::new(); PARTITIONS as usize];
     let mut poisons = poisons().into_iter();
@@ -171,7 +171,7 @@ pub fn run_over(folder: &Path, name: &str, source: &Source) -> (SqliteLog, Strin
     (log, summary)
 }
 
-/// Returns signals and late ticks of a partition, with offsets that count good records only.
+/// Returns the signals and late ticks of a partition. Their offsets count only good records.
 fn good_outputs(log: &SqliteLog, source: &Source, partition: i32) -> (Vec<Signal<'static>>, Vec<LateTick>) {
     let records_before = &source[partition as usize];
     let good_before = |offset: i64| {
@@ -190,7 +190,7 @@ fn good_outputs(log: &SqliteLog, source: &Source, partition: i32) -> (Vec<Signal
     (signals.collect(), late.collect())
 }
 
-/// Returns the expected dead letters of a partition; their details are those found.
+/// Returns the expected dead letters of a partition; their details are copied from the letters found.
 fn expected_letters(source: &Source, partition: i32, found: &[DeadLetter]) -> Vec<DeadLetter> {
     let poisonous = (0..).zip(&source[partition as usize]).filter_map(|(offset, (value, reason))| {
         let reason = (*reason)?;

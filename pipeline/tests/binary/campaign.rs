@@ -1,11 +1,12 @@
-//! A campaign of faults. `run` and `feed` are killed, frozen, stopped and poisoned, and so is the broker; feeds are
-//! repeated, transactions aborted and copies of the log damaged. On Kafka retention removes ticks, neighbours' topics
-//! come and go, and batches unpack without bound. The order is drawn from a seed. In the end the outputs equal those of
-//! an uninterrupted run over the same ticks. Each fed tick is in the log once, and each record or batch of poison has
-//! one dead letter. Each risk request has one result, the right one, and the log verifies.
+//! A campaign of faults. `run` and `feed` are killed, frozen, stopped and poisoned, and so is the broker. Feeds are
+//! repeated, transactions aborted, and copies of the log damaged. On Kafka, retention removes ticks, topics of
+//! neighbours are created and deleted, and batches unpack without bound. A seed determines the order. In the end the
+//! outputs must equal the outputs of an uninterrupted run over the same ticks. Each fed tick must be in the log once,
+//! and each record or batch of poison must have one dead letter. Each risk request must have exactly one result, the
+//! right one, and the log must verify.
 //!
-//! A campaign is a sequence of episodes, each with a market of its own, so that damage is found soon. `tests/run` has a
-//! short episode, `tests/run --all` a long one; `tests/crash --minutes N` begins further long ones until the time is
+//! A campaign is a sequence of episodes, each with its own market, so that damage is found soon. `tests/run` runs a
+//! short episode, `tests/run --all` a long one. `tests/crash --minutes N` begins further long ones until the time is
 //! over.
 
 use std::collections::BTreeMap;
@@ -24,23 +25,24 @@ use super::processes::{DEADLINE, Running, ends, is_long, texts, warptape};
 use super::repeated_feeds::{RepeatedFeeds, VENUE};
 use super::strangers::Strangers;
 
-/// Number of faults in a long episode, and in a short one.
+/// Number of faults in a long episode. The next constant is the number in a short one.
 const FAULTS: u64 = 24;
 const FAULTS_SHORT: u64 = 8;
-/// Longest life of a run between two faults, and of one that is killed at its beginning.
+/// Longest life of a run between two faults, in milliseconds. The next constant is that of a run killed at its
+/// beginning.
 const LIFE_MS_MAX: u64 = 1_500;
 const BEGINNING_MS_MAX: u64 = 300;
-/// Longest freeze of a run or of a broker: shorter than a session, so that nobody takes over.
+/// Longest freeze of a run or a broker, in milliseconds. It is shorter than a session, so no other process takes over.
 const FREEZE_MS_MAX: u64 = 3_000;
-/// Greatest error of the run's clock.
+/// Greatest error of the run's clock, in milliseconds.
 const CLOCK_STEP_MS_MAX: u64 = 3_600_000;
-/// Longest time without a broker.
+/// Longest time without a broker, in milliseconds.
 const OUTAGE_MS_MAX: u64 = 2_000;
-/// Number of requests before a run that kills itself.
+/// Number of requests sent before a freeze, or before a run that kills itself.
 const QUESTIONS: u64 = 3;
 /// Number of faults between two requests with large answers.
 const LARGE_QUESTION_AFTER: u64 = 6;
-/// Places at which a run kills itself, each with the greatest number of passages to draw from.
+/// Failpoints at which a run kills itself. Each has the greatest number of passages that may be drawn.
 const FAILPOINTS: [(&str, u64); 5] = [
     ("AfterProduce", 20),
     ("AfterSendOffsets", 20),
@@ -48,89 +50,90 @@ const FAILPOINTS: [(&str, u64); 5] = [
     ("DuringSnapshot", 20),
     ("DuringRestore", 3),
 ];
-/// Commands that read while neighbours' topics come and go.
+/// Commands that read the log while neighbours' topics are created and deleted.
 const COMMANDS: [&[&str]; 3] =
     [&["topics"], &["dlq", "list"], &["tail", "lifecycle", "--from-beginning", "--exit-at-end"]];
-/// Refuses a log while a run writes it.
+/// Verifies the log. The command refuses a log while a run writes it.
 const VERIFY: &[&str] = &["replay", "verify"];
-/// Feeds a CSV file of `s,t,p,q` in small records.
+/// Feeds a CSV file with the columns `s,t,p,q`, in small records.
 pub const FEED_FILE: &[&str] = &["feed", "csv", "--map", "symbol=s,time=t:ns,price=p,size=q", "--batch", "7"];
 const SIGABRT: i32 = 6;
-/// Wait before the next check which of two feeds goes on.
+/// Wait between two checks which of two feeds continues.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Faults of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// The run is killed after some time at work.
+    /// The run is killed after some time of work.
     Kill,
-    /// The run is killed while it begins.
+    /// The run is killed while it starts.
     KillBeginning,
     /// The run reaches a failpoint and kills itself.
     Failpoint,
-    /// The run is told to stop, and does.
+    /// The run is asked to stop, and stops.
     Stop,
-    /// The run is frozen for a while, and goes on.
+    /// The run is frozen for a while, and then continues.
     Freeze,
     /// The feed is killed, and the same feed is started again.
     KillFeed,
-    /// The feed is started again while it runs: one of the two goes on.
+    /// The feed is started again while it runs; one of the two must continue.
     FeedTwice,
-    /// Files are fed, broken off, and fed again.
+    /// Files are fed, interrupted, and fed again.
     RepeatFile,
-    /// A stranger's transaction among the ticks is never committed.
+    /// A foreign transaction among the ticks is never committed.
     Abort,
     /// A copy of the log is damaged while nothing runs.
     DamageCopy,
-    /// A stranger sets the group's offset of a partition to any place in it, while nothing runs.
+    /// A foreign client sets the group's offset of a partition to any offset in it, while nothing runs.
     ResetOffsets,
     /// The run's clock is up to an hour ahead or behind.
     ClockStep,
     /// The broker is killed, and started again after a while.
     KillBroker,
-    /// The broker is frozen for a while, and goes on.
+    /// The broker is frozen for a while, and then continues.
     FreezeBroker,
-    /// Ticks covered by snapshots leave the topic, while the run works or after it has stopped.
+    /// Retention removes ticks covered by snapshots from the topic, while the run works or after it has stopped.
     Retention,
-    /// Topics of neighbours are created, deleted and created again while a run begins and commands read.
+    /// Topics of neighbours are created, deleted and created again, while a run starts and commands read.
     Neighbours,
-    /// A stranger's batch among the ticks unpacks without bound.
+    /// A foreign batch among the ticks unpacks without bound.
     Bomb,
 }
 
-/// Subject of a campaign: a log with topics of its own, and the processes over it.
+/// The object of a campaign: a log with its own topics, and the processes that use it.
 pub trait Scene {
-    /// The log, as the test reaches it.
+    /// Returns the log through the test's own client.
     fn log(&self) -> &dyn EventLog;
-    /// Number of partitions of the ticks.
+    /// Returns the number of partitions of the ticks.
     fn partitions(&self) -> i32;
-    /// Prefix of the topics' names.
+    /// Returns the prefix of the topics' names.
     fn prefix(&self) -> &str;
-    /// Name of the consumer group.
+    /// Returns the name of the consumer group.
     fn group(&self) -> &str;
-    /// Faults of this scene, each as often as it should be drawn.
+    /// Returns the faults of this scene, each as often as it should be drawn.
     fn faults(&self) -> &[Fault];
-    /// Starts an endless market.
+    /// Starts the feed of an endless market.
     fn start_feed(&self, seed: u64) -> Running;
-    /// Starts a run with these variables.
+    /// Starts a run with these environment variables.
     fn start_run(&self, environment: &[(&str, &str)]) -> Running;
-    /// Returns the ticks by partition: all that the log ever had.
+    /// Returns all ticks that the log ever had, by partition.
     fn ticks(&self) -> Vec<Vec<Record>>;
-    /// The broker of the log; `None` for an embedded log.
+    /// Returns the broker of the log; `None` for an embedded log.
     fn broker(&self) -> Option<&Broker>;
-    /// The market on that broker; `None` for an embedded log.
+    /// Returns the market on the broker; `None` for an embedded log.
     fn market(&self) -> Option<&Market>;
-    /// The log through a client that compresses, and refuses no record for its size before compression.
+    /// Returns the log through a client that compresses. The client refuses no record because of its uncompressed size.
     fn compressing(&self) -> Box<dyn EventLog>;
-    /// Greatest bytes of key and value of a stranger's record of noise.
+    /// Returns the greatest size of key and value of a foreign noise record, in bytes.
     fn noise_bytes_max(&self) -> usize;
-    /// Folder of the files to feed.
+    /// Returns the folder of the files to feed.
     fn folder(&self) -> &Path;
-    /// Starts to feed a CSV file of that folder.
+    /// Starts to feed a CSV file of the folder.
     fn feed_file(&self, file: &str, arguments: &[&str]) -> Running;
-    /// Damages a copy of the log, which nobody writes, and checks the reports on it.
+    /// Damages a copy of the log while nothing writes it, and checks what commands report about the copy.
     fn check_damaged_copy(&self, random: &mut Random);
-    /// Waits until the log has the ticks that the feed reports, and `others`: numbers of other ticks and other records.
+    /// Waits until the log has the ticks that the feed reports, and `others`: the numbers of other ticks and of other
+    /// records.
     fn await_published(&self, seed: u64, summary: &str, others: [u64; 2]);
     /// Lets a last run process the rest, and stops it.
     fn drain(&self, run: Running);
@@ -144,7 +147,7 @@ pub trait Scene {
 pub struct Campaign {
     pub episodes: u64,
     pub faults: BTreeMap<Fault, u64>,
-    /// Records of ticks that left their topic.
+    /// Number of tick records that retention removed from their topic.
     pub removed: u64,
     /// Number of deletions of neighbours' topics.
     pub deleted_topics: u64,
@@ -155,7 +158,7 @@ pub struct Campaign {
     pub lives: Lives,
 }
 
-/// Runs one episode, or as many as begin within WARPTAPE_TEST_MINUTES.
+/// Runs one episode, or as many as can start within WARPTAPE_TEST_MINUTES.
 pub fn run<S: Scene>(new_scene: impl Fn() -> S) -> Campaign {
     let mut random = Random::from_environment();
     let minutes = std::env::var("WARPTAPE_TEST_MINUTES").ok();
@@ -204,7 +207,7 @@ impl<'a> Episode<'a> {
         let since = Instant::now();
         let mut faults = self.scene.faults().to_vec();
         for number in 0..if is_long { FAULTS } else { FAULTS_SHORT } {
-            // Each of them comes once before any comes twice.
+            // Each fault comes once before any fault comes again.
             if (number as usize).is_multiple_of(faults.len()) {
                 self.shuffle(&mut faults);
             }
@@ -231,7 +234,7 @@ impl<'a> Episode<'a> {
         Duration::from_millis(self.random.below(ms_max))
     }
 
-    /// Applies one fault to a life of the run.
+    /// Applies one fault to a new run, or to the feed or the log.
     fn befall(&mut self, fault: Fault) {
         match fault {
             Fault::Kill | Fault::KillBeginning => {
@@ -252,7 +255,7 @@ impl<'a> Episode<'a> {
             Fault::Freeze => {
                 let mut run = self.scene.start_run(&[]);
                 self.goes_on(&mut run);
-                // No requests are sent meanwhile: a run that is frozen during a commit blocks the embedded log.
+                // No requests are sent during the freeze: a run that is frozen during a commit blocks the embedded log.
                 (0..QUESTIONS).for_each(|_| self.asking.ask(self.random));
                 run.signal("STOP");
                 let frozen = self.time(FREEZE_MS_MAX);
@@ -310,8 +313,8 @@ impl<'a> Episode<'a> {
         self.scene.market().expect("a scene with faults of a cluster has one")
     }
 
-    /// Removes ticks while a run works, or between two runs; then the first one leaves a snapshot of all that it
-    /// processed.
+    /// Removes ticks while a run works, or between two runs. In the second case, the first run leaves a snapshot of
+    /// everything that it processed.
     fn remove_processed(&mut self) {
         let mut run = self.scene.start_run(&[]);
         self.goes_on(&mut run);
@@ -334,7 +337,7 @@ impl<'a> Episode<'a> {
         self.campaign.removed += removed;
     }
 
-    /// Lets neighbours' topics come and go while a run begins and goes on, and while commands read.
+    /// Creates and deletes neighbours' topics while a run starts and continues, and while commands read.
     fn disturb(&mut self) {
         let market = self.market();
         let neighbours = Neighbours::start(market.brokers());
@@ -352,7 +355,7 @@ impl<'a> Episode<'a> {
         self.campaign.deleted_topics += neighbours.stop();
     }
 
-    /// Commits another offset of a partition in the name of the group.
+    /// Commits a random offset of a partition for the group.
     fn reset_offsets(&mut self) {
         let (scene, partitions) = (self.scene, self.scene.partitions() as u64);
         let topic = format!("{}ticks", scene.prefix());
@@ -368,7 +371,7 @@ impl<'a> Episode<'a> {
         producer.commit().expect("a commit");
     }
 
-    /// Kills the feed, and waits for its end: the embedded log takes one feed of a source at a time.
+    /// Kills the feed, and waits for its end. The embedded log accepts only one feed of a source at a time.
     fn kill_feed(&mut self) {
         assert!(self.feed.is_running(), "the load is gone");
         self.feed.signal("KILL");
@@ -377,7 +380,7 @@ impl<'a> Episode<'a> {
         }
     }
 
-    /// Starts the feed again: the embedded log refuses it, and on Kafka it fences the first one.
+    /// Starts the feed again. The embedded log refuses the second feed; on Kafka, it fences the first.
     #[expect(clippy::disallowed_methods, reason = "which of two processes ends first is not told")]
     fn feed_twice(&mut self) {
         let mut second = self.scene.start_feed(self.seed);
@@ -424,7 +427,7 @@ impl<'a> Episode<'a> {
         self.asking.connect();
     }
 
-    /// Waits until more is committed in every partition than now.
+    /// Waits until the group has committed more than now in every partition.
     fn goes_on(&mut self, run: &mut Running) {
         let Self { scene, feed, .. } = self;
         let mut before = None;
@@ -436,7 +439,7 @@ impl<'a> Episode<'a> {
         })
     }
 
-    /// Ends the load and compares the results.
+    /// Ends the feed, and compares the results.
     fn conclude(self) {
         let Self { scene, campaign, seed, feed, asking, strangers, repeated, .. } = self;
         let summary = feed.stop("TERM");
@@ -461,7 +464,7 @@ impl<'a> Episode<'a> {
         }
         let Lives { began, from_snapshot, with_tail } =
             lives(scene.log(), &format!("{}journal", scene.prefix()));
-        // The comparison is meaningful only if the faults hit their targets.
+        // The comparison is meaningful only if the faults took effect.
         assert!(began >= 2 && from_snapshot > 0, "{began} lives, {from_snapshot} restored from a snapshot");
         campaign.lives.began += began;
         campaign.lives.from_snapshot += from_snapshot;
@@ -469,7 +472,7 @@ impl<'a> Episode<'a> {
     }
 }
 
-/// Returns the group's committed offsets in the partitions of the ticks; `None` if the log does not answer.
+/// Returns the group's committed offset in each partition of the ticks; `None` if the log does not answer.
 fn committed(scene: &dyn Scene) -> Option<Vec<i64>> {
     let source = |partition| TopicPartition { topic: format!("{}ticks", scene.prefix()), partition };
     let one = |partition| Some(scene.log().committed(scene.group(), &source(partition)).ok()?.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! `replay why`, `slowest` and `why-not` on the log of a run, checked against the log itself.
+//! Runs `replay why`, `slowest` and `why-not` on the log of a run, and checks their answers against the log itself.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// Small batches and few commits: records of one moment go to lanes in several batches, and wait for commits.
+/// Settings with small batches and few commits: rows that arrive together go to lanes in several batches, and wait for
+/// commits.
 const SETTINGS: [(&str, &str); 3] = [
     ("WARPTAPE__ENGINE__DEVICES", "cpu:2"),
     ("WARPTAPE__SCHEDULER__BATCH_ROWS_MAX", "700"),
@@ -54,7 +55,7 @@ const OTHER_REQUEST: [&str; 16] = [
     "--timeout-s",
     "120",
 ];
-/// Number of signals whose waits are added up.
+/// Number of signals whose waits are checked.
 const SIGNALS: usize = 1_000;
 
 fn replay(folder: &Path, arguments: &[&str]) -> String {
@@ -66,12 +67,12 @@ fn replay_json(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
-/// Facts of the log about each partition's tick records, without the code under test.
+/// Facts about each partition's tick records, read from the log without the code under test.
 struct Log {
     entries: Vec<JournalEntry>,
     /// Publication times of tick records, by partition.
     created_ns: Vec<Vec<i64>>,
-    /// Offsets `first..next` of a partition, with the times of their transaction.
+    /// End offset and commit time of each committed transaction, by partition and first offset.
     commits: BTreeMap<(i32, i64), (i64, i64)>,
 }
 
@@ -98,7 +99,7 @@ impl Log {
         Self { entries, created_ns, commits }
     }
 
-    /// Returns the commit time of a tick record's outputs; `None` if the journal does not tell it.
+    /// Returns the commit time of a tick record's outputs; `None` if the journal does not contain it.
     fn committed_ns(&self, partition: i32, offset: i64) -> Option<i64> {
         let before = self.commits.range(..=(partition, offset)).next_back();
         let (&(found, _), &(next, ended_ns)) = before?;
@@ -110,7 +111,7 @@ fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Checks a chain against the log, and returns its latency.
+/// Checks the chain of a signal against the log, and returns the signal's latency, in nanoseconds.
 #[track_caller]
 fn check(chain: &Value, log: &SqliteLog, told: &Log) -> i64 {
     let (partition, offset) =
@@ -126,7 +127,7 @@ fn check(chain: &Value, log: &SqliteLog, told: &Log) -> i64 {
     assert_eq!((sum, number(&chain["total_ns"])), (measured_ns, measured_ns), "{chain}");
     assert!(waits.iter().all(|wait| number(&wait["ns"]) > 0), "one machine has one clock: {chain}");
     assert_eq!(chain["unknown"], Value::Array(Vec::new()), "{chain}");
-    // The named batch has the rows: it left after they came, and was done before the seal.
+    // The named batch must contain the rows: it was dispatched after their arrival, and completed before the seal.
     let batch = number(&chain["batch"]["batch"]);
     let dispatched =
         told.entries.iter().find(|entry| entry.sequence == number(&chain["batch"]["at"]["sequence"]));
@@ -153,7 +154,7 @@ fn the_cause_of_a_late_signal_is_found() {
     let log = SqliteLog::open_existing(path.join("w.db")).expect("the log of the feed");
     run_until_drained(&mut run, &log, "warptape");
     texts(&warptape(path, &[&REQUEST[..], &LOG].concat()), 0);
-    // The outcome of a commit is in a later one, here that of another answer.
+    // The next commit records the outcome of the previous one; another answer causes that commit here.
     texts(&warptape(path, &[&OTHER_REQUEST[..], &LOG].concat()), 0);
     run.stop("TERM");
 
@@ -177,7 +178,7 @@ fn the_cause_of_a_late_signal_is_found() {
     mistakes(path);
 }
 
-/// Tests the other ways to ask for the slowest signal, and the words of the answer.
+/// Tests the other ways to ask for the slowest signal, and the text of the answer.
 fn explain(path: &Path, slowest: &Value, log: &SqliteLog, told: &Log) {
     let signal = &slowest["signal"];
     let name = format!("signal:{}:{}", signal["partition"], signal["offset"]);
@@ -209,12 +210,12 @@ fn explain(path: &Path, slowest: &Value, log: &SqliteLog, told: &Log) {
     let sum: i64 = of_batch["waits"].as_array().expect("waits").iter().map(|wait| number(&wait["ns"])).sum();
     assert_eq!(sum, number(&of_batch["total_ns"]));
     assert!(replay(path, &["why", &batch]).contains("sealed first by entry "));
-    // The explanation names the entry that placed the group, and explains it.
+    // The explanation must name the entry that placed the group, and that entry must have an explanation.
     let placed = chain["batch"]["placed"]["sequence"].to_string();
     assert!(replay(path, &["why", &placed]).contains("Place: group "));
 }
 
-/// Tests the explanation of a request's answer; its waits are checked against the log as well.
+/// Tests the explanation of a request's answer, and checks its waits against the log.
 fn request(path: &Path, log: &SqliteLog, told: &Log) {
     let chain = replay_json(path, &["why", "request:mine"]);
     let (partition, offset) = (number(&chain["partition"]) as i32, number(&chain["offset"]));
@@ -237,11 +238,11 @@ fn request(path: &Path, log: &SqliteLog, told: &Log) {
     assert!(words.contains("answer to the interactive request \"mine\""), "{words}");
 }
 
-/// Formats a time in nanoseconds for the command line.
+/// Formats a time, given in nanoseconds, for the command line.
 fn utc(ns: i64) -> String {
     let (seconds, ns) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // The civil date of a day since the epoch, counted in eras of 400 years that begin in March.
+    // The algorithm converts days since the epoch to a civil date. It counts in eras of 400 years that begin in March.
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -269,7 +270,7 @@ fn windows(path: &Path, told: &Log) {
             _ => None,
         })
         .collect();
-    // The window begins after the outcome of a commit in the middle.
+    // The window begins after the outcome of a commit in the middle of the journal.
     let (index, _) = ended[ended.len() / 2];
     let middle = &told.entries[index + 1];
     let earlier: i64 = ended.iter().filter(|(other, _)| *other <= index).map(|(_, signals)| signals).sum();
@@ -290,7 +291,7 @@ fn windows(path: &Path, told: &Log) {
     let words = replay(path, &["why-not", "1", "--at", &from]);
     assert!(words.contains("groups on other lanes:") && words.contains("\nbatches: "), "{words}");
 
-    // Nothing was committed before the first entries.
+    // No commit precedes the first entries.
     let none = replay(path, &["slowest", "--since", "sequence:0", "--until", "sequence:1"]);
     assert_eq!(none, "the window has no signal with a known latency\n0 signals checked\n");
 }

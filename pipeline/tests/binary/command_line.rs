@@ -1,4 +1,4 @@
-//! Commands that end: their output, its place, and their exit codes.
+//! Commands that end by themselves: what they print, where they print it, and their exit codes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,7 +22,8 @@ fn help_has_an_example_for_every_command() {
     assert!(checked > 40, "{checked} commands");
 }
 
-/// Returns the commands in a help text; further lines of a description are indented more.
+/// Returns the commands listed in a help text. Continuation lines of a description are indented more, so they are
+/// skipped.
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
     let lines = listed.lines().take_while(|line| !line.is_empty());
@@ -171,7 +172,7 @@ fn a_gpu_that_is_not_there_is_refused() {
     assert!(error.contains("engine.devices") && error.contains("cuda:63 is missing"), "{error}");
 }
 
-/// A log with a topic of two partitions: foreign records in the first, nothing in the second.
+/// Creates a log with a topic of two partitions; the first one has foreign records, the second is empty.
 fn log_with_garbage(folder: &Path, records: usize) {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() }])
@@ -251,7 +252,7 @@ fn tail_finds_topics_with_the_configured_prefix() {
     tail("a.ticks", "a.", 0);
     tail("a.ticks", "", 0);
     assert!(tail("ticks", "", 2).contains("\"ticks\""));
-    // Topics of another prefix, or of none, belong to another pipeline.
+    // Topics with another prefix, or without one, belong to another pipeline.
     for (name, prefix, full) in [
         ("signals", "a.", "\"a.signals\""),
         ("a.ticks", "b.", "\"b.a.ticks\""),
@@ -265,7 +266,7 @@ fn tail_finds_topics_with_the_configured_prefix() {
 #[test]
 fn a_closed_pipe_ends_tail_quietly() {
     let folder = folder();
-    // More than a pipe holds, so that the reader's end must be noticed.
+    // The records exceed the capacity of a pipe, so `tail` must notice that the reader has closed it.
     log_with_garbage(folder.path(), 20_000);
     let mut child = Command::new(env!("CARGO_BIN_EXE_warptape"))
         .args(["tail", "ticks", "--log", "sqlite:w.db", "--from-beginning"])
@@ -373,7 +374,7 @@ fn feed_that_is_interrupted_publishes_what_it_took() {
         }
         let folder = folder();
         let log = log_of_ticks(folder.path());
-        // The feed is too slow to end by itself within the test.
+        // The feed is so slow that it cannot end by itself within the test.
         let arguments = ["feed", "synth", "--ticks", "1000000", "--rate", "20", "--log", "sqlite:w.db"];
         let mut feed = Running::start(folder.path(), &arguments);
         feed.run_until("something is published", || (ends(&log, "ticks") != [0]).then_some(()));
@@ -382,14 +383,14 @@ fn feed_that_is_interrupted_publishes_what_it_took() {
     }
 }
 
-/// True if this process ignores SIGHUP, the lowest bit of the mask that Linux reports.
+/// True if this process ignores SIGHUP. The signal is the lowest bit of the mask that Linux reports.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// A log with a topic of ticks that has one partition.
+/// Creates a log with a topic of ticks that has one partition.
 fn log_of_ticks(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() };
@@ -412,7 +413,7 @@ fn a_log_that_is_missing_or_no_log_is_exit_2() {
     let (_, error) = texts(&warptape(folder.path(), &["topics", "--log", "sqlite:text.db"]), 2);
     assert!(error.contains("text.db") && error.contains("name a log that warptape created"), "{error}");
     assert!(!error.contains("does not exist yet"), "who reads is not told to make one: {error}");
-    // The path of a file names its log as well.
+    // The path of a file, without `sqlite:`, also names its log.
     assert_eq!(texts(&warptape(folder.path(), &["topics", "--log", "text.db"]), 2).1, error);
     let feed = ["feed", "synth", "--ticks", "1", "--log", "text.db"];
     let (_, error) = texts(&warptape(folder.path(), &feed), 2);

@@ -1,4 +1,5 @@
-//! `warptape control` beside a running pipeline: commands are executed and answered, and no foreign record stops it.
+//! `warptape control` beside a running pipeline: commands are executed and answered, and foreign records do not stop
+//! it.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::outputs::records;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// A busy machine needs time.
+/// Arguments with a long timeout, because a busy machine needs time.
 const PATIENCE: [&str; 2] = ["--timeout-s", "120"];
 
 fn market(folder: &Path) -> (SqliteLog, Running) {
@@ -24,7 +25,7 @@ fn market(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
-/// Returns the answer of the one process.
+/// Sends a command, and returns the answer of the only process.
 fn tell(folder: &Path, words: &[&str], code: i32) -> String {
     texts(&warptape(folder, &[&["control"], words, &PATIENCE, &LOG].concat()), code).0
 }
@@ -51,7 +52,7 @@ fn what_an_operator_tells_is_done_answered_and_reproduced() {
     let answer: Value = serde_json::from_str(&answer).expect("one JSON object");
     assert_eq!((&answer["outcome"], &answer["ordinal"]), (&Value::from("DONE"), &Value::from(0)));
 
-    // More of the market goes through lanes after their groups have moved.
+    // Further ticks go through lanes after their groups have moved.
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "60000", "--seed", "9"];
     texts(&warptape(folder, &[&feed[..], &LOG].concat()), 0);
     let mut run = run;
@@ -113,7 +114,7 @@ fn nothing_that_is_published_there_stops_a_process_and_each_record_is_answered_o
     publish();
     assert!(tell(folder, &["undrain", "0"], 0).contains("lane 0 is not drained"));
     run.stop("TERM");
-    // The next life answers commands published while no process runs.
+    // The next process life answers commands that were published while no process ran.
     publish();
     let run = Running::start(folder, &[&["run"][..], &LOG].concat());
     assert!(tell(folder, &["undrain", "0"], 0).contains("lane 0 is not drained"));

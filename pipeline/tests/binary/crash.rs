@@ -17,13 +17,14 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape};
 const PARTITIONS: i32 = 3;
 const FEED_TICKS_PER_SECOND: &str = "50000";
 
-/// Larger than a dead letter holds. The log would take records larger than a test's disk should hold.
+/// Greatest size of a noise record, in bytes: more than a dead letter can hold. The log would accept records too large
+/// for a test's disk.
 const NOISE_BYTES_MAX: usize = 4 << 20;
 
-/// Commits in close sequence that each wait for the disk, so that most kills hit one; and commits with work between
-/// them.
+/// Two configurations of commits. In the first, commits follow each other closely and each waits for the disk, so most
+/// kills hit one. In the second there is work between commits.
 const COMMITS: [(&str, &str, u64); 2] = [("committing.toml", "full", 1), ("working.toml", "process", 20)];
-/// Short intervals, so that kills hit snapshots and restores as well.
+/// Configuration with short intervals, so that kills also hit snapshots and restores.
 const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
 engine.snapshot_interval_records = 20
@@ -35,11 +36,11 @@ stages.groups_per_partition = 4
 risk.slice_us = 200
 "#;
 
-/// A log in a folder, and processes over it.
+/// A log in a folder, and the processes that use it.
 struct Embedded {
     folder: TempDir,
     log: SqliteLog,
-    /// Number of runs so far; they take the configurations in turns.
+    /// Number of runs so far; the runs alternate between the configurations.
     runs: Cell<usize>,
 }
 
@@ -58,8 +59,8 @@ impl Embedded {
 }
 
 fn new_log(folder: &Path, name: &str) -> SqliteLog {
-    // A log that creates its file keeps it open, and its space in use, for the life of the process: a campaign makes
-    // hundreds.
+    // A log that creates its own file keeps the file open, with its disk space, until the process ends. A campaign
+    // creates hundreds of logs, so the file is created here.
     drop(std::fs::File::create_new(folder.join(name)).expect("a new file"));
     let log = SqliteLog::open(folder.join(name), Durability::Process).expect("a new log");
     let topic =
@@ -68,7 +69,7 @@ fn new_log(folder: &Path, name: &str) -> SqliteLog {
     log
 }
 
-/// Lets a run process the rest, and stop.
+/// Lets a run process the remaining ticks, and stops it.
 fn drain(mut run: Running, log: &SqliteLog) {
     run_until_drained(&mut run, log, "warptape");
     let summary = run.stop("TERM");
@@ -163,7 +164,7 @@ impl Scene for Embedded {
     }
 
     fn await_published(&self, _seed: u64, _summary: &str, _others: [u64; 2]) {
-        // Ticks that a feed has committed are readable when it ends.
+        // On the embedded log, committed ticks of a feed are readable when the feed ends.
     }
 
     fn drain(&self, run: Running) {

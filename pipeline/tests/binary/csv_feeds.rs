@@ -1,4 +1,4 @@
-//! CSV files from the command line to bars: refused ones, and the outputs of fed ones.
+//! CSV files on their way from the command line to bars: refused files, and the outputs of fed files.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const MAP: &str = "symbol=sym,time=ts:ms,price=px,size=qty";
 const START_MS: u64 = 1_723_075_200_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// A folder with settings of one partition and these bars.
+/// Creates a folder with settings of one partition and these bars.
 fn market(bars: &str) -> TempDir {
     let folder = folder();
     let text = format!("[topics]\npartitions = 1\n[stages]\nbars = [\"{bars}\"]\n");
@@ -36,7 +36,8 @@ fn feed(folder: &Path, log: &str, arguments: &[&str], code: i32) -> (String, Str
     texts(&warptape(folder, &all), code)
 }
 
-/// Runs over the whole log. Returns its bars by symbol and start, and the numbers of late ticks and dead letters.
+/// Runs the pipeline over the whole log. Returns the bars by symbol and start, and the numbers of late ticks and dead
+/// letters.
 fn run(folder: &Path, log: &str) -> (BTreeMap<(String, i64), Bar>, usize, usize) {
     let url = format!("sqlite:{log}");
     let mut run = Running::start(folder, &["run", "-c", "w.toml", "--log", &url]);
@@ -50,7 +51,7 @@ fn run(folder: &Path, log: &str) -> (BTreeMap<(String, i64), Bar>, usize, usize)
     (bars.collect(), records(&log, "late", 0).len(), records(&log, "dead-letter", 0).len())
 }
 
-/// Formats rows for the map above, a second apart.
+/// Formats rows for the map above; their times are one second apart.
 fn rows(prices: impl Iterator<Item = String>) -> String {
     prices.enumerate().fold("sym,ts,px,qty\n".to_owned(), |mut text, (second, price)| {
         writeln!(text, "V:A,{},{price},1", START_MS + 1_000 * second as u64).expect("a text grows");
@@ -62,7 +63,7 @@ fn rows(prices: impl Iterator<Item = String>) -> String {
 fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     let folder = market("tick:1");
     let folder = folder.path();
-    // A sum of tenths, printed as a float.
+    // Every fourth price looks like a sum of tenths that was printed as a float.
     let price = |row: u32| {
         if row % 4 == 3 { format!("{}.{}99999999996", 100, row % 9) } else { format!("100.{}", row % 9) }
     };
@@ -76,7 +77,7 @@ fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     assert!(told.starts_with("published 80 ticks"), "{told}");
     let (bars, late, dead) = run(folder, "round.db");
     assert_eq!((bars.len(), late, dead), (80, 0, 0));
-    // The flag and the map have the same effect.
+    // The flag `--round` and the map's `round` have the same effect.
     let map = format!("{MAP},round=9");
     assert!(feed(folder, "round.db", &["noise.csv", "--map", &map], 0).0.starts_with("published 0 ticks"));
     let (told, _) = feed(folder, "skip.db", &["noise.csv", "--map", MAP, "--skip-bad"], 0);
@@ -84,16 +85,16 @@ fn digits_that_no_tick_can_hold_are_refused_rounded_or_left_out() {
     let (bars, late, dead) = run(folder, "skip.db");
     assert_eq!((bars.len(), late, dead), (60, 0, 0));
 
-    // The first price of a symbol in the log sets the number of digits of the others.
+    // The first price of a symbol in the log determines the number of digits of its later prices.
     write(folder, "next.csv", &rows((0..4).map(|row| format!("100.{row}99999999996"))));
     let (_, refused) = feed(folder, "skip.db", &["next.csv", "--map", MAP], 2);
     assert!(
         refused.contains("4 lines have numbers") && refused.contains("as many as the first price of V:A"),
         "{refused}"
     );
-    // In a log without the symbol all these digits are valid.
+    // In a log without the symbol, all these digits are valid.
     assert!(feed(folder, "new.db", &["next.csv", "--map", MAP], 0).0.starts_with("published 4 ticks"));
-    // From then on they leave no room for prices of ten millions.
+    // From then on, a price of ten million no longer fits.
     write(folder, "large.csv", &rows(["10000000.5", "99.5"].map(str::to_owned).into_iter()));
     let (_, refused) = feed(folder, "new.db", &["large.csv", "--map", MAP], 2);
     assert!(refused.contains("1 lines have numbers") && refused.contains("found `10000000.5`"), "{refused}");
@@ -115,7 +116,7 @@ fn a_file_of_bad_lines_is_no_success() {
     assert_eq!(std::fs::read_to_string(folder.join("bad.csv.bad")).expect("written").lines().count(), 3);
 }
 
-/// Returns a month of aggregated trades with every other row `days` days ahead.
+/// Returns a month of aggregated trades in which every other row is `days` days ahead.
 fn interleaved(days: u64) -> String {
     let rows = (0..10).flat_map(|row: u64| [(row, 0), (row, days)]);
     rows.fold(String::new(), |text, (row, days)| {
@@ -151,12 +152,12 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
         write(folder, name, &interleaved(2));
         let (told, _) = feed(folder, "w.db", &[name, "--sort", "--batch", batch], 0);
         assert!(told.starts_with("published 20 ticks"), "{told}");
-        // The same feed again adds nothing, and one in another order is refused.
+        // The same feed again adds nothing. A feed of the same file in another order is refused.
         assert!(feed(folder, "w.db", &[name, "--sort"], 0).0.starts_with("published 0 ticks"));
         let (_, other) = feed(folder, "w.db", &[name, "--keep-order"], 2);
         assert!(other.contains("20 of its ticks are already in the log, fed sorted"), "{other}");
         sorted.push(run(folder, "w.db"));
-        // In file order, every other row is late, or ten ticks are ahead of all others.
+        // In file order, every other row is late, or ten ticks are far ahead of the others.
         for days in [2, 20] {
             write(folder, name, &interleaved(days));
             let log = format!("kept-{days}.db");
@@ -171,8 +172,8 @@ fn rows_that_go_back_are_refused_or_sorted_whatever_the_batch() {
     let (bars, late, dead) = &sorted[0];
     assert_eq!((bars.len(), *late, *dead), (17, 0, 0), "20 trades, of which three wait for others");
     assert!(sorted.iter().all(|found| found == &sorted[0]), "sorted, outputs depend on batches");
-    // Ten trades are a second apart, and three of their bars are open; rows of large records are late in records of
-    // their own.
+    // Ten trades are a second apart, and three of their bars remain open. Late rows of large records are written to
+    // late records of their own.
     assert_eq!((kept[0].1, kept[1].2), (9, 10));
     let bars = |found: &(BTreeMap<_, Bar>, usize, usize)| found.0.clone();
     for found in kept.chunks(2) {
@@ -204,7 +205,7 @@ fn a_file_that_runs_backwards_gives_what_it_gives_turned_round() {
     let (found, expected) = (run(folder, "newest.db"), run(folder, "oldest.db"));
     assert_eq!((expected.0.len(), expected.1, expected.2), (1_997, 0, 0));
     assert!(found == expected);
-    // A file that was fed sorted must not grow, because its new rows may lie between the others.
+    // A file that was fed sorted must not grow, because its new rows could belong between the old ones.
     let grown = std::fs::read_to_string(folder.join("newest.csv")).expect("a file") + "V:A,1,1,1\n";
     write(folder, "newest.csv", &grown.replace("V:A,1,", &format!("V:A,{START_MS},")));
     let (_, refused) = feed(folder, "newest.db", &["newest.csv", "--map", MAP, "--sort"], 2);
@@ -231,7 +232,7 @@ fn trades_and_quotes_of_two_files_meet() {
     let arguments = ["trades.csv", "quotes.csv", "--map", maps[0], "--map", maps[1]];
     let (told, _) = feed(folder, "w.db", &arguments, 0);
     assert!(told.starts_with("published 40 ticks"), "{told}");
-    // The ledger knows each file with its map.
+    // The ledger stores each file together with its map.
     assert!(feed(folder, "w.db", &["quotes.csv", "--map", maps[1]], 0).0.starts_with("published 0 ticks"));
     let (bars, late, dead) = run(folder, "w.db");
     assert_eq!((late, dead), (0, 0));
@@ -270,7 +271,7 @@ fn what_is_odd_about_rows_is_told() {
     let jump = told("jump.csv", &(jump.join("\n") + "\n"), &["--map", MAP], 0);
     assert!(jump.starts_with("published 100 ticks"), "{jump}");
     assert!(jump.contains("1 of 100 rows lie more than 4 days ahead") && jump.contains("line 7"), "{jump}");
-    // A venue behind another one is in order by itself.
+    // A venue that lags behind another one is in order by itself.
     let behind: String = (0..20)
         .flat_map(|second| [("A:X", second + 3), ("B:X", second)])
         .fold("sym,ts,px,qty\n".to_owned(), |text, (symbol, second)| {
@@ -298,7 +299,7 @@ fn a_pipe_is_read_once() {
     assert!(texts(&feed("--sort"), 2).1.contains("/dev/stdin: --sort reads the input twice"));
 }
 
-/// A minute of trades in a venue's own summary.
+/// A minute of trades, in a venue's own summary.
 #[derive(Debug, PartialEq)]
 struct Minute {
     open: i64,
@@ -313,7 +314,7 @@ struct Minute {
 fn minutes_of_a_dump_are_the_venues_own() {
     let folder = market("1m");
     let folder = folder.path();
-    // Prices in cents and sizes in 1e-8 of a random walk that is the same on all machines.
+    // The random walk has prices in cents and sizes in units of 1e-8, and is the same on all machines.
     let mut state = 7_u64;
     let mut draw = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -324,7 +325,7 @@ fn minutes_of_a_dump_are_the_venues_own() {
     for id in 0..3_000 {
         time_ms += draw(400);
         cents += draw(301) as i64 - 150;
-        // The venue now and then marks a row as no trade.
+        // Now and then the venue marks a row as not a trade.
         let size = if draw(100) == 0 { 0 } else { 1 + draw(300_000_000) as i64 };
         let (whole, part) = (size / 100_000_000, size % 100_000_000);
         let price = format!("{}.{:02}000000", cents / 100, cents % 100);
@@ -362,6 +363,6 @@ fn minutes_of_a_dump_are_the_venues_own() {
         };
         assert_eq!((symbol.as_str(), &found), ("BINANCE:BTCUSDT", &minutes[start_ns]));
     }
-    // The last minute is open.
+    // The bar of the last minute is still open.
     assert_eq!(bars.len() + 1, minutes.len());
 }

@@ -1,4 +1,5 @@
-//! Random damage to a copy of an embedded log: it is reported or harmless, and readable records are right.
+//! Random damage to a copy of an embedded log. The damage must be reported or harmless, and readable records must be
+//! right.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -11,10 +12,10 @@ use super::outputs::records;
 use super::processes::{folder, texts, warptape};
 
 const COPY: &str = "copy.db";
-/// Suffixes of a log's files; others are created again.
+/// Suffixes of a log's files that are copied; SQLite creates the others again.
 const PARTS: [&str; 3] = ["", "-wal", "-head"];
 
-/// Copies a log that nobody writes, damages the copy, and asserts that nothing wrong is reported of it.
+/// Copies a log that nothing writes, damages the copy, and asserts that no wrong contents are read from it.
 pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
     let folder = folder();
     let copy = folder.path().join(COPY);
@@ -41,11 +42,12 @@ pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
     if let Some(difference) = difference(log, &copy, group, is_named) {
         panic!("{what}, and {difference}; the check said:\n{out}{error}");
     }
-    // A log that could not be opened keeps its file open for the life of the process: a campaign would fill the disk.
+    // A log that could not be opened keeps its file open until the process ends. Truncating the file keeps a campaign
+    // from filling the disk.
     std::fs::File::create(&copy).expect("the copy is there");
 }
 
-/// Copies the files unchanged: all of them between two moments without a change.
+/// Copies all files as they were at one moment, which is between two changes.
 fn copy_files(from: &Path, to: &Path) {
     let with = |path: &Path, part: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -69,7 +71,7 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Flips a bit or cuts a file. Returns a description.
+/// Flips a bit or truncates a file. Returns a description of the damage.
 fn damage(copy: &Path, random: &mut Random) -> String {
     let folder = copy.parent().expect("a folder");
     let parts = PARTS.map(|part| folder.join(format!("{COPY}{part}")));
@@ -89,8 +91,8 @@ fn damage(copy: &Path, random: &mut Random) -> String {
     format!("{name} {} at {place} of {len}", if is_cut { "cut" } else { "with a flipped bit" })
 }
 
-/// Returns readable records of the copy that the log lacks, and, unless damage is reported, those missing from the
-/// copy.
+/// Describes a readable record of the copy that the log lacks. Unless damage was reported, records missing from the
+/// copy also count; `None` without a difference.
 fn difference(log: &SqliteLog, copy: &Path, group: &str, is_named: bool) -> Option<String> {
     let copied = match SqliteLog::open_existing(copy) {
         Ok(copied) => copied,
@@ -128,7 +130,7 @@ fn read_as_far_as_possible(log: &SqliteLog, source: &TopicPartition) -> (Vec<Rec
         while reader.position(source)? < end {
             match reader.poll(std::time::Duration::ZERO, 4096, 16 << 20)? {
                 Fetched::Records { records, .. } => all.extend(records),
-                // There should be more records, but none comes.
+                // More records should exist, but none arrives.
                 _ => break,
             }
         }

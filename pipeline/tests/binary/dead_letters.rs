@@ -1,4 +1,4 @@
-//! Dead letters from outside: their headers, `dlq list`, `dlq show` and `dlq replay`.
+//! Dead letters from a user's view: their headers, `dlq list`, `dlq show` and `dlq replay`.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn send(log: &SqliteLog, topic: &str, partition: i32, value: &[u8]) {
     producer.commit().expect("a commit");
 }
 
-/// Runs the pipeline over a log of two partitions with only poison.
+/// Runs the pipeline over a log of two partitions that have only poison.
 fn poisoned(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 2, ..TopicSpec::default() };
@@ -155,7 +155,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert!(total(&said, "replayed") == 0 && said.contains(EARLIER), "{said}");
     assert_eq!(ends(&log, "ticks"), [2, 4]);
 
-    // Records that are still wrong die again, and only these are new. A record that is no dead letter is passed over,
+    // Records that are still wrong die again, and only they are new. A record that is not a dead letter is skipped
     // once.
     run_over(folder, &log);
     send(&log, "dead-letter", 0, b"none of ours");
@@ -165,7 +165,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert_eq!((total(&said, "replayed"), total(&said, "unreadable")), (0, 0), "{said}");
     assert_eq!(ends(&log, "ticks"), [3, 6]);
 
-    // Named letters are sent, and earlier sending is reported.
+    // The letters in the given range are sent, and the output mentions that they were sent before.
     let said = dlq(folder, &["replay", "--from", "1", "--to", "2", "--partition", "1"]);
     assert_eq!((total(&said, "replayed"), total(&said, "again")), (2, 2), "{said}");
     assert!(said.contains("A second call with this range sends these dead letters again"), "{said}");
@@ -175,7 +175,7 @@ fn replay_sends_the_original_bytes_once_however_often_it_is_called() {
     assert_eq!(ends(&log, "ticks"), [4, 9]);
 }
 
-/// Writes a forged letter about a record of any topic.
+/// Writes a forged dead letter about a record of any topic.
 fn forge(log: &SqliteLog, topic: &str, partition: i32, detail: &str) {
     let mut value = Vec::new();
     let letter = DeadLetter {
@@ -281,7 +281,8 @@ fn dlq_makes_no_log_and_names_a_missing_topic() {
     assert!(error.contains("no topic dead-letter"), "{error}");
 }
 
-/// A record is larger than a letter holds: the letter has its size, and replay takes the original from its topic.
+/// A record is larger than a dead letter can hold. The letter has its size, and replay takes the original from its
+/// topic.
 #[test]
 fn a_letter_of_a_large_record_leads_to_the_original() {
     let folder = folder();
@@ -305,7 +306,7 @@ fn a_letter_of_a_large_record_leads_to_the_original() {
         &shown[..600]
     );
 
-    // Two more letters name missing records: the topic has ended before, or has another record there.
+    // Two more letters point to missing records: the topic ends before the offset, or has another record there.
     let mut none = letter.clone();
     none.offset = 7;
     let mut other = letter;

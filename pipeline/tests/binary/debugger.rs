@@ -1,4 +1,4 @@
-//! `replay debug` for a user in a terminal, provided by tmux, and for scripts.
+//! `replay debug` for users in a terminal, provided by tmux, and for scripts.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const SETTINGS: [(&str, &str); 2] =
     [("WARPTAPE__ENGINE__DEVICES", "cpu:2"), ("WARPTAPE__SCHEDULER__BATCH_ROWS_MAX", "700")];
 
-/// Records a run in a log.
+/// Creates a log with a recorded run.
 fn recorded(path: &Path) {
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "20000"];
     texts(&warptape(path, &[&feed[..], &LOG].concat()), 0);
@@ -108,7 +108,7 @@ fn scripts_get_the_entries_of_which_a_condition_holds() {
         assert!(decisions.any(|decision| decision["Dispatch"]["lane"] == 1), "{one}");
         assert_eq!(one["differences"], Value::Array(Vec::new()));
     }
-    // The first entry counts as well.
+    // The first entry is also counted.
     let third = sequences[2].to_string();
     let out = debug(&["--at", &third, "--break", condition, "-o", "table", "--count", "1"]);
     assert!(

@@ -7,7 +7,7 @@ use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
 const DEVICES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:2");
-/// Longer than the assignment of partitions takes, so that both journals begin alike.
+/// Commit interval that exceeds the time for assigning partitions, so that both journals begin alike.
 const COMMITS: (&str, &str) = ("WARPTAPE__ENGINE__COMMIT_INTERVAL_MS", "3000");
 const SEED: (&str, &str) = ("WARPTAPE__SCHEDULER__PLACEMENT_SEED", "99");
 
@@ -17,7 +17,7 @@ fn two_runs_are_compared() {
     let path = folder.path();
     let feed = ["feed", "synth", "--symbols", "40", "--ticks", "30000", "--log", "sqlite:a.db"];
     texts(&warptape(path, &feed), 0);
-    // A closed log is one file.
+    // The log of ended processes is a single file, so copying that file is enough.
     std::fs::copy(path.join("a.db"), path.join("b.db")).expect("a copy");
     for (file, settings) in [("a.db", &[DEVICES, COMMITS][..]), ("b.db", &[DEVICES, COMMITS, SEED])] {
         let url = format!("sqlite:{file}");
@@ -46,7 +46,7 @@ fn two_runs_are_compared() {
     let json: Value = serde_json::from_str(&json).expect("an object");
     assert_eq!((&json["outputs"]["same"], &json["outputs"]["rest"]), (&signals.into(), &[0, 0].into()));
     assert!(json["moves"]["elsewhere"].as_u64().is_some_and(|groups| groups > 0), "{json}");
-    // The command that the diff suggests works.
+    // The command suggested by the diff works.
     let why = ["replay", "why", "2", "--partition", "0", "--log", "sqlite:b.db"];
     texts(&warptape(path, &why), 0);
 

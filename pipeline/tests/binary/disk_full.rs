@@ -1,5 +1,5 @@
-//! A full disk below the embedded log: a clear error, nothing lost, and once there is space again, the outputs of an
-//! uninterrupted run.
+//! A full disk under the embedded log. The error is clear, and nothing is lost. Once there is space again, the outputs
+//! equal those of an uninterrupted run.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,18 +12,19 @@ use warptape_eventlog::{Durability, SqliteLog};
 use super::outputs::{count, first_difference, outputs};
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
-/// Size of the disk, and the space left when it is full: enough to begin, and less than the outputs.
+/// Size of the disk. The next constant is the space left on the full disk: enough to start, but less than the outputs
+/// need.
 const DISK_MIB: usize = 64;
 const LEFT_KIB: usize = 1024;
 const TICKS: &str = "60000";
 const CONFIGURATION: &str = "stages.bars = [\"1s\", \"tick:1\"]\nengine.commit_interval_ms = 20\n";
 
-/// Variable that skips the test if it is 1.
+/// Environment variable that skips the test if it is 1.
 pub const NO_MOUNT: &str = "WARPTAPE_TEST_NO_MOUNT";
-/// Variable that is 1 in the test's second run, in a namespace.
+/// Environment variable that is 1 in the second run of the test, which is in a namespace.
 pub const IN_NAMESPACE: &str = "WARPTAPE_TEST_IN_NAMESPACE";
 
-/// A small disk of its own.
+/// A small mounted disk for one test.
 pub struct Disk {
     folder: TempDir,
 }
@@ -45,7 +46,7 @@ impl Disk {
         self.folder.path()
     }
 
-    /// Fills the disk, except for the given space.
+    /// Fills the disk, except for the given space in KiB.
     pub fn fill(&self, left_kib: usize) {
         let available = self.available_kib();
         let path = self.path().join("ballast");
@@ -79,7 +80,7 @@ fn feed(folder: &Path, log: &str, seed: &str) -> Output {
     warptape(folder, &[&market[..], &["--batch", "16", "--log", log]].concat())
 }
 
-/// Returns the number of ticks.
+/// Returns the number of ticks in a log.
 fn ticks(folder: &Path, log: &str) -> usize {
     let tail = ["tail", "ticks", "--from-beginning", "--exit-at-end", "-o", "json", "--log", log];
     texts(&warptape(folder, &tail), 0).0.lines().count()
@@ -102,7 +103,7 @@ fn a_full_disk_is_named_and_costs_nothing() {
     }
 }
 
-/// Runs a test again in a namespace of its own, in which this user may mount a disk that only the namespace sees.
+/// Runs a test again in a namespace of its own. In it this user may mount a disk, which only the namespace sees.
 pub fn run_in_namespace(test: &str) {
     let output = Command::new("unshare")
         .arg("-rm")
@@ -160,7 +161,7 @@ fn fill_and_make_space(disk: &Disk) {
     let (_, error) = texts(&feed(folder, &url, "2"), 1);
     expect_full(&error);
     disk.make_space();
-    // The place where space runs out is not fixed: it may be before the first tick, or after some.
+    // The moment at which space runs out varies: it may be before the first tick, or after some ticks.
     assert_eq!(ticks(folder, &url), before + said_published(&error), "{error}");
 }
 

@@ -1,4 +1,5 @@
-//! The HTTP endpoint of a running pipeline, from outside: metrics against the log, access rules, and hostile clients.
+//! The HTTP endpoint of a running pipeline, as clients see it: metrics compared with the log, access rules, and hostile
+//! clients.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +20,7 @@ use super::kafka_market::Market;
 use super::outputs::records;
 use super::processes::{DEADLINE, Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
-/// Prefix of the endpoint's address on standard error.
+/// Text before the endpoint's address on standard error.
 const SAYS: &str = "metrics and health: ";
 
 /// Waits until the endpoint listens, and returns its URL.
@@ -30,7 +31,7 @@ pub fn url_of(run: &mut Running) -> String {
     url.to_owned()
 }
 
-/// Returns status and text of an answer.
+/// Returns the status and the text of an answer.
 pub fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     get_trusting(None, url, path, headers)
 }
@@ -58,7 +59,7 @@ fn get_trusting(certificate: Option<&str>, url: &str, path: &str, headers: &[(&s
     (answer.status().as_u16(), answer.body_mut().read_to_string().expect("a text"))
 }
 
-/// Returns status and JSON of the answer to a command.
+/// Returns the status and the JSON of the answer to a command.
 fn post(url: &str, token: Option<&str>, command: &str) -> (u16, Value) {
     let agent = ureq::Agent::config_builder()
         .timeout_global(Some(DEADLINE))
@@ -91,7 +92,7 @@ pub fn begin_of(url: &str, path: &str) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("no status: {text}")), text)
 }
 
-/// The endpoint answers at each path of its OpenAPI document as the document says, and lists the same paths.
+/// Asserts that the endpoint answers at each path as its OpenAPI document states, and lists the same paths.
 fn check_openapi(url: &str) {
     let (status, document) = get(url, "/openapi.json", &[]);
     assert_eq!(status, 200, "{document}");
@@ -152,7 +153,7 @@ fn commands_over_http_go_through_the_log() {
     assert!(told.lines().next().is_some_and(|line| line.contains("an operator")), "{told}");
 }
 
-/// Returns the samples of a scrape, by name and labels as written there.
+/// Returns the samples of a scrape, by their names and labels as written there.
 pub fn scrape(url: &str) -> BTreeMap<String, f64> {
     scrape_with(url, "")
 }
@@ -169,7 +170,7 @@ fn scrape_with(url: &str, token: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// A log of four partitions with ticks, ten of them too late, and three records that are no ticks.
+/// Creates a log of four partitions with ticks, ten of which come too late, and three records that are not ticks.
 fn fed(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("market.db"), Durability::Process).expect("a new log");
     let ticks = TopicSpec { name: "ticks".to_owned(), partitions: 4, ..TopicSpec::default() };
@@ -233,7 +234,7 @@ fn metrics_are_what_the_log_has() {
     assert_eq!(sample("warptape_risk_results_total{class=\"interactive\",outcome=\"done\"}"), 1.0);
     assert_eq!(sample("warptape_ready"), 1.0);
 
-    // The journal's totals, by the counting rule of the process itself.
+    // The expected totals are computed from the journal with the counting rule of the process.
     let (mut tally, mut commits, mut begun_at_once) = (Tally::default(), 0, 0);
     for record in records(&log, "journal", 0) {
         let entry = decode_journal_entry(&record.value).expect("an entry");
@@ -260,7 +261,7 @@ fn metrics_are_what_the_log_has() {
         sample("warptape_batch_prediction_error_seconds_count"),
         tally.prediction_errors.count() as f64
     );
-    // The next transaction tells the outcome of the last one.
+    // The next transaction records the outcome of the previous one.
     assert_eq!(sample("warptape_transactions_total{outcome=\"committed\"}"), f64::from(commits + 1));
     run.run_until("nothing is behind", || {
         let samples = scrape(&url);
@@ -301,7 +302,7 @@ fn pages_of_others_read_nothing_by_a_name_of_theirs() {
             assert!([200, 503].contains(&get(&url, path, &[("Host", host)]).0), "{path} {host}");
         }
     }
-    // A probe is answered, without facts for others.
+    // Probes are answered for any host name, but their answers contain nothing else.
     assert_eq!(get(&url, "/livez", &[("Host", "evil.example")]), (200, "live\n".to_owned()));
     assert!(!run.said().contains("endpoint.token"), "only this machine reaches it");
     run.stop("TERM");
@@ -311,7 +312,7 @@ fn pages_of_others_read_nothing_by_a_name_of_theirs() {
     assert_eq!(get(&url, "/metrics", &[named]).0, 401);
     assert_eq!(get(&url, "/metrics", &[named, ("Authorization", "Bearer correct-horse")]).0, 200);
     run.stop("TERM");
-    // As in the image.
+    // The container image uses this setting.
     let (run, url) = start(&[("WARPTAPE__ENDPOINT__UNGUARDED", "probes")]);
     let (status, told) = get(&url, "/metrics", &[]);
     assert!(status == 403 && told.contains("endpoint.token"), "{status} {told}");
@@ -380,7 +381,7 @@ fn tokens_and_tls_keep_others_out() {
     assert!(!run.said().contains("correct-horse"));
     run.stop("TERM");
 
-    // Unusable settings are reported before anything begins.
+    // Invalid settings are reported before anything starts.
     std::fs::write(folder.path().join("key.pem"), "no key").expect("a file");
     let (_, error) = texts(&warptape_with(folder.path(), &arguments, &token), 1);
     assert!(error.contains("endpoint.tls_key: key.pem: "), "{error}");
@@ -399,7 +400,7 @@ fn tokens_and_tls_keep_others_out() {
     assert!(error.contains("endpoint.listen") && error.contains("an address and a port"), "{error}");
 }
 
-/// Returns the memory of a process in use, in MiB.
+/// Returns the resident memory of a process, in MiB.
 fn resident_mib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux has it");
@@ -423,14 +424,14 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     };
     let before = resident_mib(run.id());
 
-    // Clients that send nothing, never end the head of their request, or never read the answer.
+    // These clients send nothing, never end the head of their request, or never read the answer.
     let mut clients = Vec::new();
     for number in 0..300 {
         let mut stream = connect();
         match number % 3 {
             0 => {}
             1 => stream.write_all(b"GET /metrics HTTP/1.1\r\nX-Slow: ").expect("it takes bytes"),
-            // Some hundred requests at once are answered one after the other, as far as the answers are read.
+            // A client sends some hundred requests at once. They are answered in order, as far as it reads the answers.
             _ => drop(stream.write_all("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200).as_bytes())),
         }
         clients.push(stream);
@@ -438,7 +439,7 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     assert_eq!(get(&url, "/readyz", &[]).0, 200);
     assert!(scrape(&url).contains_key("warptape_ready"));
 
-    // For an endless head, and for an unwanted body, the answer is an error, or the end.
+    // A client with an endless head, or with an unwanted body, gets an error or a closed connection.
     let mut endless = connect();
     endless.write_all(b"GET /metrics HTTP/1.1\r\n").expect("it takes bytes");
     let line = [&b"X-Long: "[..], &[b'x'; 1_000], b"\r\n"].concat();
@@ -466,11 +467,11 @@ fn slow_and_hostile_clients_keep_nobody_from_reading() {
     let after = resident_mib(run.id());
     assert!(after < before + 64, "{before} MiB before, {after} MiB with 300 clients");
 
-    // There are more connections than allowed, and probes are answered nevertheless.
+    // More connections are open than allowed, but probes are still answered.
     clients.extend((0..300).map(|_| connect()));
     assert_eq!(get(&url, "/readyz", &[]).0, 200);
 
-    // Silent clients are disconnected, even without new ones.
+    // Silent clients are disconnected even if no new clients come.
     let mut silent = clients.swap_remove(0);
     let ended = silent.read(&mut [0; 1]);
     assert!(

@@ -1,4 +1,5 @@
-//! Idle symbols leave memory, and come back as if they had stayed: by the command, on the embedded log and on Kafka.
+//! Idle symbols leave memory, and return as if they had stayed. Tested with the command, on the embedded log and on
+//! Kafka.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -15,9 +16,9 @@ const MAP: &str = "symbol=sym,time=ts:ms,price=px,size=qty";
 /// 2024-08-08T00:00:00Z, in milliseconds.
 const START_MS: i64 = 1_723_075_200_000;
 const SYMBOLS: i64 = 60;
-/// Number of ticks of [`before`] and of [`after`].
+/// Numbers of ticks of [`before`] and of [`after`].
 const TICKS: [u64; 2] = [780, 780];
-/// Snapshots after few records, and eviction of symbols after half a minute.
+/// Settings: snapshots after a few records, and eviction of symbols after half a minute.
 const EVICTING: [(&str, &str); 3] = [
     ("WARPTAPE__ENGINE__EVICT_IDLE_S", "30"),
     ("WARPTAPE__ENGINE__SNAPSHOT_INTERVAL_RECORDS", "4"),
@@ -29,7 +30,7 @@ fn configuration(partitions: i32) -> String {
     format!("topics.partitions = {partitions}\nstages.bars = [\"tick:5\", \"1s\"]\n")
 }
 
-/// Returns three ticks of each symbol, then five minutes of two of them.
+/// Returns three ticks of each symbol, then five minutes of ticks of two symbols.
 fn market(begin_s: i64) -> String {
     let all = (0..3).flat_map(|round| (0..SYMBOLS).map(move |symbol| (begin_s + round, symbol)));
     let two = (0..300).flat_map(|second| [(begin_s + 3 + second, 0), (begin_s + 3 + second, 1)]);
@@ -48,7 +49,7 @@ fn feed(folder: &Path, name: &str, begin_s: i64, log: &[&str]) {
     texts(&warptape(folder, &[&feed[..], log].concat()), 0);
 }
 
-/// Returns symbol, bar and values of each signal: all but offsets, which differ between logs.
+/// Returns the symbol, bar and values of each signal. Offsets are omitted, because they differ between logs.
 fn signals(log: &dyn EventLog, topic: &str, partitions: i32) -> Vec<String> {
     let all = (0..partitions).flat_map(|partition| records(log, topic, partition));
     let shown = all.map(|record| {
@@ -68,7 +69,7 @@ fn pages(log: &dyn EventLog, topic: &str, partitions: i32) -> usize {
         .count()
 }
 
-/// Returns the signals if all symbols stay in memory.
+/// Returns the signals of a run that keeps all symbols in memory.
 fn kept(partitions: i32) -> Vec<String> {
     let folder = folder();
     let (folder, log_of) = (folder.path(), ["--log", "sqlite:w.db"]);
@@ -94,11 +95,11 @@ fn symbols_that_rest_leave_memory_and_do_not_show() {
     feed(folder, "before.csv", 0, &log_of);
     let mut first = Running::start_with(folder, &run, &EVICTING);
     run_until_drained(&mut first, &log, "warptape");
-    // All symbols but two leave with the last snapshot at the latest.
+    // All symbols except two leave memory with the last snapshot at the latest.
     first.stop("TERM");
     assert!(pages(&log, "snapshots", 2) >= 2);
 
-    // Another process reads their pages, and writes new ones.
+    // Another process reads the pages of these symbols, and writes new ones.
     let mut second = Running::start_with(folder, &run, &EVICTING);
     let url = url_of(&mut second);
     second.run_until("the state is restored", || {

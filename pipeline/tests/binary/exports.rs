@@ -1,5 +1,5 @@
-//! Exports. An exported file verifies elsewhere, from the embedded log and from Kafka, whole and of a window. polars
-//! and DuckDB read the tables.
+//! Exports. Files exported from the embedded log and from Kafka verify elsewhere, as a whole and for a window. Exported
+//! tables can be read by polars and DuckDB.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn run_in(folder: &Path, arguments: &[&str], log: &str) -> std::process::Output 
     warptape(folder, &all)
 }
 
-/// Returns the first line of a command's report on a log.
+/// Returns the first line of a command's report about a log.
 #[track_caller]
 fn said(folder: &Path, arguments: &[&str], log: &str) -> String {
     texts(&run_in(folder, arguments, log), 0).0
@@ -41,7 +41,7 @@ fn said(folder: &Path, arguments: &[&str], log: &str) -> String {
 const VERIFY: [&str; 3] = ["replay", "verify", "--outputs"];
 const TAIL: [&str; 6] = ["tail", "signals", "--from-beginning", "--exit-at-end", "-o", "json"];
 
-/// Another folder, with the same configuration and nothing else.
+/// Creates another folder that contains only the same configuration.
 fn elsewhere() -> TempDir {
     let folder = folder();
     fs::write(folder.path().join("warptape.toml"), CONFIGURATION).expect("a file");
@@ -64,7 +64,7 @@ fn a_file_is_the_run_wherever_it_is() {
     );
     let verified = said(here.path(), &VERIFY, "sqlite:market.db");
     assert!(verified.contains("signals: identical"), "{verified}");
-    // The source is not needed any more.
+    // The source is no longer needed.
     let moved = folder();
     fs::rename(here.path().join("market.db"), moved.path().join("market.db"))
         .expect("a file that can be moved");
@@ -79,7 +79,7 @@ fn a_file_is_the_run_wherever_it_is() {
     let checked = said(there.path(), &["log", "check"], "sqlite:night.db");
     assert!(checked.trim_end().ends_with("whole"), "{checked}");
 
-    // Existing files are not overwritten.
+    // The command does not overwrite existing files.
     let before = fs::read(&to).expect("the file");
     let (_, error) = export(&["--to", to.to_str().expect("UTF-8")], 2);
     assert!(error.contains("exists, and existing files are never overwritten"), "{error}");
@@ -123,7 +123,7 @@ fn a_window_is_a_file_of_its_own() {
     let found = records(&window, "journal", 0);
     assert_eq!(found, &journal[second..]);
 
-    // The time of an entry works as well, and without ticks only decisions are verified.
+    // The time of an entry also works. Without ticks, only decisions are verified.
     let to = there.path().join("end.db");
     let to = to.to_str().expect("UTF-8");
     let until = time_of(entries[second].at_ns);
@@ -150,7 +150,7 @@ fn a_damaged_log_is_named_and_leaves_nothing() {
         records(&log, "signals", 1).swap_remove(50).value
     };
     let mut bytes = fs::read(&path).expect("the log's file");
-    // Unused pages may have it as well.
+    // Unused pages may also contain the text.
     let places: Vec<usize> =
         (0..=bytes.len() - value.len()).filter(|&place| bytes[place..].starts_with(&value)).collect();
     assert!(!places.is_empty(), "the record is in the file");
@@ -204,7 +204,7 @@ fn an_export_of_a_cluster_verifies_on_its_own() {
     let (here, _) = texts(&warptape(setup.path(), &verify), 0);
     assert!(here.contains("signals: identical"), "{here}");
     assert_eq!(here, there);
-    // Offsets are those of the cluster, with the gaps of transactions' ends.
+    // The file keeps the offsets of the cluster, with the gaps left by the ends of transactions.
     let file = SqliteLog::open_existing(setup.path().join("cluster.db")).expect("the file");
     let mut gaps = 0;
     for (topic, partition) in [("journal", 0), ("signals", 0), ("signals", 3), ("ticks", 1)] {
@@ -222,7 +222,7 @@ fn an_export_of_a_cluster_verifies_on_its_own() {
     assert_eq!(ends(&file), ends(&setup.log));
 }
 
-/// Runs the code cells of a notebook, one after the other.
+/// Runs the code cells of a notebook, in order.
 const RUN_NOTEBOOK: &str = "\
 import json, sys
 names = {}
@@ -264,12 +264,12 @@ fn tables_are_opened_by_polars_and_duckdb() {
     }
     assert!(heights["latencies"] > 10 && heights["batches"] > 10 && heights["commits"] > 1, "{heights:?}");
     assert_eq!(shown, "5 10 2 2");
-    // Existing files are not overwritten, and Arrow files hold the same tables.
+    // Existing files are not overwritten, and Arrow files contain the same tables.
     let again = ["replay", "export", "--format", "arrow", "--to", "run-tables"];
     let (_, error) = texts(&run_in(here.path(), &again, "sqlite:market.db"), 2);
     assert!(error.contains("existing files are never overwritten"), "{error}");
     said(here.path(), &["replay", "export", "--format", "arrow", "--to", "arrow"], "sqlite:market.db");
-    // Words are coded by a dictionary in Parquet alone.
+    // Only Parquet codes words by a dictionary.
     let compare = "\
 import polars as pl
 for name in ['signals', 'ticks', 'late', 'dead_letters', 'decisions', 'batches', 'tasks', 'commits', 'latencies']:

@@ -1,4 +1,4 @@
-//! Gaps in files that are longer than `run` follows at once: refused, followed, or fed in file order.
+//! Gaps in files that are longer than `run` follows at once: such files are refused, followed, or fed in file order.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ const START_MS: u64 = 1_723_075_200_000;
 const DAY_MS: u64 = 86_400_000;
 const DUMP: &str = "BTCUSDT-aggTrades-2024-08.csv";
 
-/// A folder with settings of this number of partitions.
+/// Creates a folder with settings for this number of partitions.
 fn market(partitions: i32) -> TempDir {
     let folder = folder();
     let text = format!("[topics]\npartitions = {partitions}\n[stages]\nbars = [\"1s\"]\n");
@@ -30,7 +30,7 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("a file");
 }
 
-/// Runs `feed` on a source; returns standard output and standard error.
+/// Runs `feed` on a source, and returns standard output and standard error.
 fn feed(folder: &Path, source: &[&str], code: i32) -> (String, String) {
     let all = [&["feed"], source, &["-c", "w.toml", "--log", "sqlite:w.db"]].concat();
     texts(&warptape(folder, &all), code)
@@ -45,7 +45,7 @@ struct Found {
     dead: usize,
 }
 
-/// Runs over the whole log, and verifies the outputs.
+/// Runs the pipeline over the whole log, and verifies the outputs.
 fn run(folder: &Path) -> Found {
     let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log of the feed");
     let mut run = Running::start(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db"]);
@@ -64,7 +64,7 @@ fn run(folder: &Path) -> Found {
     Found { bars: bars.collect(), late: all("late").len(), dead: all("dead-letter").len() }
 }
 
-/// Returns the `SetEventTime` records of a log by partition: the offset of each and its time in milliseconds.
+/// Returns the `SetEventTime` records of a log by partition: the offset of each, and its time in milliseconds.
 fn words(folder: &Path) -> Vec<Vec<(i64, i64)>> {
     let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log of the feed");
     let of = |partition| {
@@ -79,7 +79,7 @@ fn words(folder: &Path) -> Vec<Vec<(i64, i64)>> {
     (0..ends(&log, "ticks").len() as i32).map(of).collect()
 }
 
-/// Returns a month of aggregated trades with every other row 20 days ahead.
+/// Returns a month of aggregated trades in which every other row is 20 days ahead.
 fn interleaved() -> String {
     let rows = (0..10).flat_map(|row: u64| [(row, 0), (row, 20)]);
     rows.fold(String::new(), |text, (row, days)| {
@@ -88,7 +88,7 @@ fn interleaved() -> String {
     })
 }
 
-/// Returns rows of five symbols in turn, one a second, with `before` of them before a gap of weeks and `behind` behind
+/// Returns rows of five symbols in turn, one per second. `before` rows precede a gap of weeks, and `behind` rows follow
 /// it.
 fn rows(before: u64, behind: u64) -> String {
     (0..before + behind).fold("sym,ts,px,qty\n".to_owned(), |mut text, row| {
@@ -149,7 +149,7 @@ fn a_file_in_order_with_a_gap_is_refused_kept_or_followed_in_one_partition_or_ma
             feed(folder, &[&csv[..], &["--follow-gaps"]].concat(), 0);
             let mut of = run(folder);
             assert_eq!((of.late, of.dead), (0, 0));
-            // The last bars of partitions stay open while other partitions have other ticks.
+            // The last bars of a partition stay open while ticks of other partitions go on.
             let end_ns = (START_MS + 20 * DAY_MS + 190_000) as i64 * 1_000_000;
             of.bars.retain(|(_, start_ns), _| *start_ns < end_ns);
             assert_eq!(of.bars.len(), 190);
@@ -184,7 +184,7 @@ fn gaps_between_files_are_gaps_too() {
     let found = run(folder);
     assert_eq!((found.late, found.dead), (0, 0));
 
-    // One file is fed after the other, so the earlier ticks are in the log and lie before a gap.
+    // One file is fed after the other, so the earlier ticks are already in the log, before a gap.
     let folder = market(2);
     let folder = folder.path();
     write(folder, "a.csv", &rows(50, 0));
@@ -195,7 +195,7 @@ fn gaps_between_files_are_gaps_too() {
     assert_eq!(run(folder), found);
 }
 
-/// Rows are compared with the last ticks of the log, as they are with each other.
+/// Rows are compared with the log's last ticks in the same way as with each other.
 #[test]
 fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
     for partitions in [1, 2] {
@@ -216,7 +216,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
             assert!(refused.contains(expected), "{refused}");
         }
         assert_eq!(ends_of(), before, "nothing is published");
-        // Its first ticks are dead letters, and the feed warns of it.
+        // The file's first ticks become dead letters, and the feed warns of it.
         let (told, _) = feed(folder, &[&csv("b.csv")[..], &["--keep-order"]].concat(), 0);
         assert!(
             told.contains("line 2 is 19.999 days later") && told.contains("and too far ahead for `run`"),
@@ -225,7 +225,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
         let found = run(folder);
         assert_eq!((found.late, found.dead), (0, 7 * partitions as usize));
 
-        // The reverse order: all of it is late.
+        // In the reverse order, all of the earlier file is late.
         let folder = market(partitions);
         let folder = folder.path();
         write(folder, "a.csv", &rows(50, 0));
@@ -239,7 +239,7 @@ fn files_far_from_what_the_log_has_are_refused_or_fed_as_they_stand() {
         let (told, _) = feed(folder, &[&csv("a.csv")[..], &["--keep-order"]].concat(), 0);
         assert!(told.contains("line 2 is 20 days earlier") && told.contains("late for `run`"), "{told}");
         assert!(run(folder).late > 0);
-        // With --again the user has accepted it.
+        // With --again, the user has accepted this.
         feed(folder, &[&csv("a.csv")[..], &["--again"]].concat(), 0);
     }
 }
@@ -282,7 +282,7 @@ fn wrong_times_are_not_followed() {
     let folder = market(1);
     let folder = folder.path();
     let mut lines: Vec<String> = rows(60, 60).lines().map(str::to_owned).collect();
-    // Seven rows in a row, the first one after the gap, and one among others.
+    // Seven rows are bad in sequence, the first one after the gap. Two others are bad among good rows.
     for line in (20..27).chain([61, 90]) {
         lines[line] = format!("V:A,{},1,1", START_MS + 300 * DAY_MS);
     }
@@ -297,7 +297,7 @@ fn wrong_times_are_not_followed() {
     assert_eq!((found.late, found.dead), (0, 8));
     assert_eq!(words(folder)[0].len(), 1);
 
-    // Seven rows at the end are not followed.
+    // Seven rows at the end are too few to be followed.
     let folder = market(1);
     let folder = folder.path();
     write(folder, "a.csv", &rows(60, 7));
@@ -314,7 +314,7 @@ fn a_feed_that_is_broken_off_or_grows_is_followed_all_the_same() {
         run(folder.path())
     };
     assert_eq!((whole.late, whole.dead), (0, 0));
-    // The feed is interrupted somewhere after the gap.
+    // The feed is interrupted at some point after the gap.
     let folder = market(2);
     let folder = folder.path();
     write(folder, "a.csv", &rows(40, 60));
@@ -332,7 +332,7 @@ fn a_feed_that_is_broken_off_or_grows_is_followed_all_the_same() {
     feed(folder, &csv, 0);
     assert_eq!(run(folder), whole);
 
-    // The file grows: repeated records change nothing.
+    // The file grows; repeated records change nothing.
     for behind in [0, 12, 59] {
         let folder = market(2);
         let folder = folder.path();
@@ -342,7 +342,7 @@ fn a_feed_that_is_broken_off_or_grows_is_followed_all_the_same() {
         assert!(feed(folder, &csv, 0).0.starts_with(&format!("published {} ticks", 60 - behind)));
         assert_eq!(run(folder), whole, "{behind} rows lay behind the gap");
     }
-    // Rows that are not followed are lost, and no others.
+    // Rows that are not followed are lost, but no other rows are.
     let folder = market(2);
     let folder = folder.path();
     write(folder, "a.csv", &rows(40, 3));
@@ -355,7 +355,8 @@ fn a_feed_that_is_broken_off_or_grows_is_followed_all_the_same() {
 
 #[test]
 fn a_quiet_symbol_is_told_of_and_followed_where_its_partition_has_no_other() {
-    // One symbol trades daily, another one on the first and the last day; in five partitions they are apart.
+    // One symbol trades daily, another one only on the first and the last day. With five partitions they are in
+    // different ones.
     let text = (0..30).fold("sym,ts,px,qty\nV:A,1723075200000,1,1\n".to_owned(), |text, day| {
         text + &format!("V:B,{},1,1\n", START_MS + day * DAY_MS)
     }) + &format!("V:A,{},1,1\n", START_MS + 29 * DAY_MS);

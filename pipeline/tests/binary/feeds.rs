@@ -1,4 +1,4 @@
-//! Sources that are fed more than once: ticks in the log are not published again.
+//! Sources that are fed more than once: ticks that the log has are not published again.
 
 use std::path::Path;
 use std::process::Output;
@@ -12,7 +12,7 @@ use super::processes::{Running, ends, folder, run_until_drained, texts, warptape
 
 const MAP: &str = "symbol='A:B',time=t:ms,price=p,size=q";
 
-/// A CSV file with these rows of some days of a market.
+/// Writes a CSV file with these rows of a market of some days.
 fn write_rows(folder: &Path, name: &str, rows: std::ops::Range<u32>) {
     append_rows(folder, name, "t,p,q\n", rows);
 }
@@ -31,7 +31,7 @@ fn feed(folder: &Path, arguments: &[&str]) -> Output {
     warptape(folder, &all)
 }
 
-/// Returns the ticks of each partition of a log, in its order.
+/// Returns the ticks of each partition of a log, in the partition's order.
 fn ticks(folder: &Path, log: &str) -> Vec<Vec<Tick>> {
     let log = SqliteLog::open_existing(folder.join(log)).expect("the log of the feed");
     let of_partition = |partition: i32| {
@@ -56,7 +56,7 @@ fn the_same_file_adds_nothing_unless_it_is_said_again() {
     let folder = folder();
     write_rows(folder.path(), "a.csv", 0..100);
     assert!(texts(&feed(folder.path(), &["a.csv"]), 0).0.starts_with("published 100 ticks"));
-    // The same file adds nothing under another name, nor beside another one.
+    // The same file adds nothing, neither under another name nor together with another file.
     std::fs::copy(folder.path().join("a.csv"), folder.path().join("c.csv")).expect("a copy");
     for files in [&["a.csv"][..], &["c.csv"]] {
         let (told, _) = texts(&feed(folder.path(), files), 0);
@@ -99,7 +99,7 @@ fn the_same_content_is_known_however_it_is_packed_or_mapped() {
         assert_eq!(published(&["--map", map, "a.csv.gz"]), 0, "{map}");
         assert_eq!(published(&["--map", map, "a.csv"]), 0, "{map}");
     }
-    // The file is packed first, then plain and longer.
+    // The file is fed gzipped first, then uncompressed and longer.
     write_rows(folder.path(), "b.csv", 200..250);
     gzip("b.csv");
     assert_eq!(published(&["--map", other, "b.csv.gz"]), 50);
@@ -108,9 +108,9 @@ fn the_same_content_is_known_however_it_is_packed_or_mapped() {
     std::fs::remove_file(folder.path().join("b.csv.gz")).expect("it is there");
     gzip("b.csv");
     assert_eq!(published(&["--map", MAP, "b.csv.gz"]), 0);
-    // A mapping with another meaning is another source.
+    // A map with another meaning makes another source.
     assert_eq!(published(&["--map", "symbol='A:C',time=t:ms,price=p,size=q", "a.csv.gz"]), 100);
-    // A packed file that is cut gives its intact part, and the rest once it is complete.
+    // A truncated gzip file gives its intact part first, and the rest once it is complete.
     write_rows(folder.path(), "c.csv", 300..5000);
     gzip("c.csv");
     let whole = std::fs::read(folder.path().join("c.csv.gz")).expect("a file");
@@ -150,7 +150,7 @@ fn ticks_that_are_published_twice_are_told_of() {
     let (verified, _) =
         texts(&warptape(folder, &["replay", "verify", "--outputs", "--log", "sqlite:w.db"]), 0);
     assert!(verified.contains(&format!("identical\nnote: {told}")), "{verified}");
-    // They were reported before, and are not reported again.
+    // These were reported before, and are not reported again.
     assert!(!run().0.contains("trade ids"));
 }
 
@@ -167,7 +167,7 @@ fn a_file_that_has_grown_adds_what_is_new() {
     assert_eq!(times_ms(folder.path()), (0..131).collect::<Vec<_>>());
 }
 
-/// A feed with another map is another feed: it would publish the first rows again.
+/// A feed with another map counts as another feed, so it would publish the first rows again.
 #[test]
 fn a_bad_line_ends_a_feed_before_anything_is_published() {
     let folder = folder();
@@ -183,7 +183,7 @@ fn a_bad_line_ends_a_feed_before_anything_is_published() {
 
 #[test]
 fn files_of_the_same_name_are_told_apart() {
-    // The bad line comes before the second file's turn, and in the middle of it.
+    // The bad line comes before the second file is reached, or in the middle of it.
     for second in [200..300, 50..150] {
         let folder = folder();
         for day in ["01", "02"] {
@@ -283,14 +283,15 @@ fn a_market_that_was_killed_goes_on_where_it_stopped() {
     finish("sqlite:whole.db", "20000");
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "whole.db"));
     assert!(finish("sqlite:w.db", "20000").starts_with("published 0 ticks"));
-    // A longer market begins as the shorter one did.
+    // A longer market begins with the same ticks as the shorter one.
     assert!(finish("sqlite:w.db", "25000").starts_with("published 5,000 ticks"));
     finish("sqlite:longer.db", "25000");
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
 }
 
-/// The prices are those of a coin of little value, a spread, one beyond 64 bits of 1e-9, and one with more decimals
-/// than nine. Then come a number that no tick can hold, and a price that cannot be compared with the symbol's others.
+/// The prices are those of a coin of little value, a spread, one beyond 64 bits in units of 1e-9, and one with over
+/// nine decimals. Then come a number that no tick can hold, and a price that cannot be compared with the symbol's
+/// others.
 #[test]
 fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     let folder = folder();
@@ -365,7 +366,7 @@ fn numbers_of_all_sizes_come_through_and_what_does_not_fit_stops_nothing() {
     assert!(told.ends_with("identical\n"), "{told}");
 }
 
-/// A line of a capture.
+/// Returns a line of a capture with a trade.
 fn captured_trade(id: u32) -> String {
     format!(
         "6 {{\"e\":\"aggTrade\",\"E\":1723161255343,\"s\":\"B\",\"a\":{id},\"p\":\"1.5\",\"q\":\"2\",\
@@ -373,7 +374,7 @@ fn captured_trade(id: u32) -> String {
     )
 }
 
-/// Captures are published up to their bad line. A feed continues after that line, but not in a changed file.
+/// Captures are published up to their bad line. A later feed continues after that line, but refuses a changed file.
 #[test]
 fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     let folder = folder();

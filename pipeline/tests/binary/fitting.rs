@@ -13,7 +13,8 @@ use super::processes::{WARPTAPE, folder, texts, warptape};
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const OLD: [&str; 2] = ["--from-beginning", "--exit-at-end"];
 
-/// A log of some minutes with signals of bars of 1 s and 1 m, made once for all tests here.
+/// Returns the folder of a log of some minutes with signals of bars of 1 s and 1 m. It is created once for all tests
+/// here.
 fn recorded() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let made = FOLDER.get_or_init(|| {
@@ -44,7 +45,7 @@ fn json_lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line is one JSON value")).collect()
 }
 
-/// Runs a command on a terminal of this width, with or without a width in the environment.
+/// Runs a command on a terminal of this width. `set` is a width in the environment; `None` for none.
 fn on_terminal(columns: usize, set: Option<&str>, arguments: &[&str]) -> String {
     let line = format!("stty cols {columns}; exec {WARPTAPE} {} {}", arguments.join(" "), LOG.join(" "));
     let output = Command::new("script")
@@ -84,12 +85,12 @@ fn filters_take_the_records_that_have_all_of_it() {
             && record["bar_spec"] == "1s"
             && ends(record) >= 1_723_075_210_000_000_000
     });
-    // Ticks of one record are filtered each. Old records are read without --from-beginning.
+    // Filters apply to each tick of a record. Old records are read even without --from-beginning.
     let ticks = out(&["tail", "ticks", "--exit-at-end", "--since", first, "--until", last, "-o", "json"]);
     let all = json_lines(&tail("ticks", &["-o", "json"]));
     let expected = all.iter().filter(|line| line["record"]["event_time_ns"].as_i64().is_some_and(within));
     assert_eq!(json_lines(&ticks).iter().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
-    // Entries of the journal go by their inputs.
+    // Entries of the journal are filtered by the kind of their input.
     let placed = tail("journal", &["--kind", "arrived,started"]);
     let entries: Vec<&str> = placed.lines().skip(1).filter(|line| !line.starts_with("    ")).collect();
     let is_wanted = |line: &&str| line.contains("  Arrived: ") || line.contains("  Started: ");
@@ -148,7 +149,7 @@ fn csv_has_the_exact_values_of_json() {
             let is_same = match expected {
                 Value::Null => cell.is_empty(),
                 Value::String(text) => cell == text,
-                // A price may have its digits as a decimal.
+                // The digits of a price may be written as a decimal.
                 number => cell.parse().ok() == number.as_f64(),
             };
             assert!(is_same, "{name}: {cell} is not {expected}");
@@ -234,7 +235,7 @@ fn tables_fit_the_terminal() {
             &["topics"],
         ] {
             let text = on_terminal(columns, None, command);
-            // A note of the columns without room is a message, which the terminal breaks.
+            // The note about columns that have no room is a message, and the terminal may break it.
             for line in text.lines().filter(|line| !line.contains(" with --wide: ")) {
                 assert!(line.width() <= columns, "{command:?} in {columns}: {line:?} is {}", line.width());
             }
@@ -244,7 +245,7 @@ fn tables_fit_the_terminal() {
             let text = on_terminal(columns, None, command);
             let mut of_table = text.lines().skip_while(|line| !line.contains("_ms"));
             let titles = of_table.next().expect("titles");
-            // The bar of progress is wiped out before them.
+            // The progress bar is erased before the titles.
             let titles = titles.rsplit("\u{1b}[2K").next().unwrap_or(titles);
             let rows = of_table.take_while(|line| !line.is_empty() && !line.contains(" checked; "));
             for line in std::iter::once(titles).chain(rows) {

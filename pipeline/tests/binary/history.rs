@@ -1,5 +1,5 @@
-//! Parts shared by tests of crashes: random moments from a seed, copies of ticks in another log, and the lives of `run`
-//! by the journal.
+//! Parts shared by crash tests: random moments from a seed, copies of ticks in another log, and the process lives that
+//! the journal records.
 
 use warptape_eventlog::{EventLog, NewRecord, Record, SqliteLog, UnreadableBatch};
 use warptape_schemas::decode_journal_entry;
@@ -7,14 +7,14 @@ use warptape_schemas::journal::Input;
 
 use super::outputs::records;
 
-/// Records of one transaction in a copy.
+/// Number of records per transaction in a copy.
 const COPY_RECORDS: usize = 256;
 
-/// A stream of random numbers: SplitMix64.
+/// A stream of random numbers, by SplitMix64.
 pub struct Random(u64);
 
 impl Random {
-    /// Seeds it by WARPTAPE_TEST_SEED, else by the time, and prints the seed.
+    /// Creates a stream from WARPTAPE_TEST_SEED, or else from the time, and prints the seed.
     pub fn from_environment() -> Random {
         let seed = match std::env::var("WARPTAPE_TEST_SEED") {
             Ok(text) => text.parse().expect("WARPTAPE_TEST_SEED is a whole number"),
@@ -24,7 +24,7 @@ impl Random {
         Random(seed)
     }
 
-    /// Draws a number from 0 to less than `count`.
+    /// Returns a number from 0 to less than `count`.
     pub fn below(&mut self, count: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// Copies records, by partition, to an empty topic of the embedded log, without gaps.
+/// Copies records, given by partition, to an empty topic of the embedded log, without gaps.
 pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     let mut producer = to.producer("copy").expect("a producer");
     for (partition, records) in (0..).zip(all) {
@@ -42,7 +42,7 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
         for some in records.chunks(COPY_RECORDS) {
             producer.begin().expect("a transaction");
             for (record, at) in some.iter().zip(&mut offsets) {
-                // A record that stands for a batch has its own place within it.
+                // A record that represents an unreadable batch has its own position within the batch.
                 let batch = UnreadableBatch::of(record);
                 let batch = batch
                     .map(|batch| UnreadableBatch { first_offset: at, last_offset: at, ..batch }.record());
@@ -62,8 +62,8 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
     }
 }
 
-/// Lives by the journal: numbers of begun lives, of partitions restored from a snapshot, and of those with ticks to
-/// redo after it.
+/// Process lives in a journal: the number of lives, and the number of partitions restored from a snapshot. The last
+/// count is of those restored partitions that had ticks to process again.
 #[derive(Debug, Default)]
 pub struct Lives {
     pub began: u64,
@@ -71,7 +71,7 @@ pub struct Lives {
     pub with_tail: u64,
 }
 
-/// Reads the journal of the first process of the group.
+/// Reads the journal of the group's first process.
 pub fn lives(log: &dyn EventLog, journal: &str) -> Lives {
     let mut lives = Lives::default();
     for record in records(log, journal, 0) {

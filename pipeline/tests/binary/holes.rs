@@ -1,4 +1,4 @@
-//! A stopped process, and a log with a held write lock: explanations by `replay` for the time without records.
+//! A stopped process, and a log with a held write lock: `replay` explains the time without records.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::kafka_clients::given;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
-/// Length of a hole; holes count from a quarter of a second.
+/// Length of a hole. Holes count from a quarter of a second on.
 const HELD: Duration = Duration::from_secs(2);
-/// Takes the write lock of the log, reports it, and holds it until its input ends.
+/// Script that takes the write lock of the log, reports it, and holds it until its input ends.
 const HOLDER: &str = "import sqlite3, sys
 lock = sqlite3.connect('w.db', isolation_level=None, timeout=60)
 lock.execute('BEGIN IMMEDIATE')
@@ -27,7 +27,7 @@ fn feed(folder: &Path, ticks: &str) {
     texts(&warptape(folder, &[&feed[..], &LOG].concat()), 0);
 }
 
-/// A run that has processed the feed, is stopped, and has more to process.
+/// Starts a run, lets it process the feed, stops it with a signal, and publishes more ticks.
 fn stopped(folder: &Path) -> (SqliteLog, Running) {
     feed(folder, "2000");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the log of the feed");
@@ -38,7 +38,7 @@ fn stopped(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
-/// Waits for the hole's length.
+/// Waits for the length of a hole.
 fn last(run: &mut Running) {
     let since = Instant::now();
     run.run_until("the hole is there", || (since.elapsed() >= HELD).then_some(()));
@@ -49,7 +49,7 @@ fn slowest(folder: &Path) -> Value {
     serde_json::from_str(&out).expect("an object")
 }
 
-/// Asserts that this step held up the slowest signal for most of the time, and that the waits add up.
+/// Asserts that this step delayed the slowest signal for most of the time, and that the sum of the waits is right.
 #[track_caller]
 fn check(folder: &Path, step: &str, words: &str) {
     let found = &slowest(folder)["signals"][0];

@@ -1,4 +1,5 @@
-//! Hot state in a real Redis: it equals the log's latest, whatever happens to Redis, and the pipeline does not notice.
+//! Hot state in a real Redis. It must equal the newest values in the log, whatever happens to Redis, and the pipeline
+//! must not be affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,14 +17,14 @@ use super::outputs::records;
 use super::processes::{Running, committed, ends, folder, run_until_drained, texts, warptape, warptape_with};
 use super::redis_server::{RedisServer, connect, shared};
 
-/// Ticks of a limited market.
+/// Number of ticks of a limited market.
 const TICKS: &str = "40000";
 /// Ticks per second of an endless market.
 const RATE: &str = "20000";
-/// Bars that close often, and bars that close seldom.
+/// Configuration with bars that close often, and bars that close rarely.
 const CONFIGURATION: &str = "[stages]\nbars = [\"1s\", \"tick:5\"]\ngroups_per_partition = 4\n";
 
-/// Greatest number of lives that the rest may take.
+/// Greatest number of process lives that may be needed to write the remaining records.
 const LIVES_MAX: usize = 5;
 
 /// Offset, partition and record, by symbol and field.
@@ -61,7 +62,7 @@ fn start_run(folder: &Path, url: &str) -> Running {
     Running::start(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", url])
 }
 
-/// Runs until more is committed than now.
+/// Runs until the group has committed more than now.
 #[track_caller]
 fn run_on(run: &mut Running, log: &SqliteLog) {
     let total = || committed(log, "warptape").iter().map(|(done, _)| done).sum::<i64>();
@@ -69,13 +70,13 @@ fn run_on(run: &mut Running, log: &SqliteLog) {
     run.run_until("more is committed", || (total() > before).then_some(()));
 }
 
-/// Runs until hot state reaches the present end of the log.
+/// Runs until hot state reaches the current end of the log.
 #[track_caller]
 fn keep_up(run: &mut Running, log: &SqliteLog, url: &str) {
     keep_up_on(run, log, "", url, "warptape:");
 }
 
-/// The same, with a prefix of topics and keys.
+/// Like [`keep_up`], with a prefix of topics and keys.
 #[track_caller]
 pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str, prefix: &str) {
     let ends = record_ends(log, &format!("{topics}signals"));
@@ -88,7 +89,7 @@ pub fn keep_up_on(run: &mut Running, log: &dyn EventLog, topics: &str, url: &str
     });
 }
 
-/// Stops a run. It reports records that a busy Redis has not taken by then, and another life writes them.
+/// Stops a run. If it reports records that a busy Redis has not accepted, another life writes them.
 #[track_caller]
 fn stop_and_write(
     mut run: Running,
@@ -114,7 +115,7 @@ fn stop_and_write(
     first
 }
 
-/// Returns the written position of a partition; -1 for nothing.
+/// Returns the written position of a partition; -1 if none is written.
 fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) -> i64 {
     let text: Option<String> =
         connection.hget(format!("{prefix}partition:{partition}"), "position").expect("a hash of Redis");
@@ -124,13 +125,13 @@ fn position(connection: &mut redis::Connection, prefix: &str, partition: i32) ->
     })
 }
 
-/// Returns the offset after each partition's last record; on Kafka, the partition's end is further on.
+/// Returns the offset after the last record of each partition. On Kafka, the end of the partition lies further on.
 fn record_ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     let end = |partition| records(log, topic, partition).last().map_or(0, |record| record.offset + 1);
     (0..ends(log, topic).len() as i32).map(end).collect()
 }
 
-/// Returns the contents that the log requires.
+/// Returns the contents that Redis must have according to the log.
 fn expected(log: &dyn EventLog, topics: &str) -> Contents {
     let describer = Describer::new();
     let mut contents = Contents::new();
@@ -149,7 +150,7 @@ fn expected(log: &dyn EventLog, topics: &str) -> Contents {
     contents
 }
 
-/// Returns the contents of Redis.
+/// Returns the contents that Redis has.
 fn found(connection: &mut redis::Connection, prefix: &str) -> Contents {
     let beginning = format!("{prefix}symbol:");
     let keys: Vec<String> = connection.keys(format!("{beginning}*")).expect("keys of Redis");
@@ -166,7 +167,7 @@ fn found(connection: &mut redis::Connection, prefix: &str) -> Contents {
     contents
 }
 
-/// Asserts that hot state equals the log's latest, and nothing else.
+/// Asserts that hot state equals the newest values in the log, and contains nothing else.
 #[track_caller]
 fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &str) {
     expect_equal_on(log, "", connection, prefix);
@@ -175,7 +176,7 @@ fn expect_equal(log: &SqliteLog, connection: &mut redis::Connection, prefix: &st
     }
 }
 
-/// The same for any log, with a prefix of topics; on Kafka, a position may lie after the last record.
+/// Like [`expect_equal`], for any log, with a prefix of topics. On Kafka, a position may lie after the last record.
 #[track_caller]
 pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let prefix = &format!("{prefix}{topics}");
@@ -199,7 +200,7 @@ pub fn expect_equal_on(log: &dyn EventLog, topics: &str, connection: &mut redis:
     expect_placements(log, topics, connection, prefix);
 }
 
-/// Asserts that each group is on the lane of its last placement in the journal.
+/// Asserts that hot state shows each group on the lane of its last placement in the journal.
 #[track_caller]
 fn expect_placements(log: &dyn EventLog, topics: &str, connection: &mut redis::Connection, prefix: &str) {
     let mut expected: BTreeMap<String, (String, i64, i64)> = BTreeMap::new();
@@ -238,7 +239,7 @@ fn values_are_the_last_signals_of_the_log() {
     let configuration = format!("{CONFIGURATION}\n[hot_state]\nurl = \"{url}\"\nprefix = \"{prefix}\"\n");
     let start = || Running::start(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db"]);
     std::fs::write(folder.join("w.toml"), configuration).expect("a file");
-    // A stop waits for hot state, but not as long as a busy Redis may take.
+    // A stop waits for hot state, but not as long as a busy Redis may need.
     let stop = |mut run: Running, log: &SqliteLog| {
         run_until_drained(&mut run, log, "warptape");
         keep_up_on(&mut run, log, "", &url, prefix);
@@ -267,7 +268,7 @@ fn values_are_the_last_signals_of_the_log() {
     expect_equal(&log, &mut connection, prefix);
     assert_eq!(rebuild(&mut connection), before);
 
-    // `hot get` gives the same from Redis and from the log.
+    // `hot get` prints the same from Redis and from the log.
     let symbol = expected(&log, "").into_keys().next().expect("a symbol");
     let json = |place: &str| {
         let get = [
@@ -298,7 +299,7 @@ fn values_are_the_last_signals_of_the_log() {
         assert!(table.contains(part), "{part:?} is missing in:\n{table}");
     }
 
-    // An unknown symbol gives exit code 1, with similar names.
+    // An unknown symbol gives exit code 1, and the error lists similar names.
     for place in [&url, "memory"] {
         let wrong = format!("{symbol}X");
         let get = ["hot", "get", &wrong, "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", place];
@@ -307,7 +308,7 @@ fn values_are_the_last_signals_of_the_log() {
         assert!(error.contains("did you mean") && error.contains(&symbol), "{error}");
     }
 
-    // Another log under the same names replaces the contents.
+    // Another log with the same topic names replaces the contents.
     std::fs::remove_file(folder.join("w.db")).expect("the log is there");
     drop(log);
     for rest in ["w.db-wal", "w.db-shm", "w.db-head"] {
@@ -355,7 +356,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     server.restart();
     keep_up(&mut run, &log, &server.url());
 
-    // A stranger writes other values under its names.
+    // Another client writes wrong values under the pipeline's keys.
     let mut stranger = server.connect();
     let symbols: Vec<String> = stranger.keys("warptape:symbol:*").expect("keys of Redis");
     let others = [
@@ -376,7 +377,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
         keep_up(&mut run, &log, &server.url());
     }
 
-    // Redis is emptied while no signals come; only the sign of life can notice it.
+    // Redis is emptied while no signals come, so only the periodic sign of life can notice it.
     feed.stop("TERM");
     run_until_drained(&mut run, &log, "warptape");
     keep_up(&mut run, &log, &server.url());
@@ -384,7 +385,7 @@ fn emptied_killed_and_restarted_it_is_rebuilt() {
     keep_up(&mut run, &log, &server.url());
 
     let summary = stop_and_write(run, || start_run(folder, &server.url()), &log, &server.url(), "warptape:");
-    // The connection is lost once by the kill, and whenever a busy server does not answer in time.
+    // The kill loses the connection once; a busy server that answers too late may lose it again.
     assert!(summary.contains(", connection lost ") || summary.contains(": down for "), "{summary}");
     expect_equal(&log, &mut server.connect(), "warptape:");
 }
@@ -401,7 +402,7 @@ fn a_redis_that_hangs_costs_the_pipeline_nothing() {
     keep_up(&mut run, &log, &server.url());
 
     server.signal("STOP");
-    // Longer than the wait for an answer, so that connecting fails as well.
+    // The pause exceeds the timeout of an answer, so connecting also fails.
     for _ in 0..4 {
         run.run_for(Duration::from_secs(1));
         run_on(&mut run, &log);
@@ -504,7 +505,7 @@ fn rediss_is_tls_with_certificates_that_are_checked() {
     let summary = run.stop("TERM");
     assert!(summary.contains(&format!("hot state  {url}: ")), "{summary}");
 
-    // A certificate without a trusted authority is refused, and so is a server without TLS.
+    // The client refuses a certificate without a trusted authority, and a server without TLS.
     let (_, error) = texts(&warptape(folder, &get), 1);
     assert!(error.contains(&url) && error.contains("certificate"), "{error}");
     let plain = RedisServer::start(&[]);
@@ -516,7 +517,7 @@ fn start_wordy_run(folder: &Path, url: &str) -> Running {
     Running::start(folder, &["run", "-vvv", "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", url])
 }
 
-/// A store of its own in the shared Redis, with partition 0 being written as rebuild `now`.
+/// Returns a store with its own prefix in the shared Redis, in which partition 0 is being written as rebuild `now`.
 fn store(prefix: &str) -> RedisStore {
     let HotUrl::Redis(url) = HotUrl::parse(&shared()).expect("a URL of a Redis") else { panic!("no Redis") };
     open(&url, prefix)
@@ -547,7 +548,7 @@ fn write(store: &RedisStore, rebuild: &str, field: &str, value: &str) -> HashWri
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The newest write of each field stays, whatever the writers, their order and repetitions.
+    /// The newest write of each field wins, whatever the writers, their order and repetitions.
     #[test]
     fn an_older_write_never_overwrites_a_newer_one(
         writes in prop::collection::vec((0..2_usize, 0..4_u8, 0..200_i64), 1..60),
@@ -598,7 +599,7 @@ fn stamps_are_compared_as_numbers_of_any_size() {
     check("{\"offset\":9,\"at\":7,\"text\":\"\"}", false);
     check("{\"offset\":10,\"at\":1,\"text\":\"again\"}", false);
     check("{\"offset\":10,\"at\":2,\"text\":\"\"}", true);
-    // Beyond 2^53 neighbours are the same number to Lua.
+    // Beyond 2^53, Lua cannot distinguish neighbouring numbers.
     check("{\"offset\":9007199254740993}", true);
     check("{\"offset\":9007199254740992}", false);
     check("{\"offset\":9007199254740994}", true);
@@ -623,11 +624,11 @@ fn who_writes_for_a_rebuild_that_is_over_is_refused() {
     assert!(is_gone(&mut connection), "the clearing left a symbol");
     assert!(matches!(old.write(&first), Err(HotError::Emptied { .. })));
     assert!(is_gone(&mut connection));
-    // An older offset counts again in the new rebuild.
+    // In the new rebuild, an older offset is accepted again.
     let second = [write(&new, "second", "f", "{\"offset\":3}")];
     assert_eq!(new.write(&second).expect("a write"), 1);
 
-    // A killed process left it half cleared: there is a name and no position.
+    // A killed process cleared the partition only halfway: a name is there, but no position.
     let _: i64 = connection.hdel(format!("{prefix}partition:0"), "position").expect("a hash");
     let stored = new.partition(0).expect("an answer").expect("a partition");
     assert_eq!((stored.rebuild.as_str(), stored.position), ("second", None));
@@ -635,7 +636,7 @@ fn who_writes_for_a_rebuild_that_is_over_is_refused() {
         connection.hset(format!("{prefix}partition:0"), "position", encode(&nothing())).expect("a hash");
     assert_eq!(new.partition(0).expect("an answer").expect("a partition").position, Some(nothing()));
 
-    // Keys of another layout are not touched.
+    // Keys of another layout are not changed.
     let _: () = connection.set(format!("{prefix}layout"), "2").expect("a key");
     let error = new.claim_layout().expect_err("another layout").to_string();
     assert!(error.contains("test-rebuild:layout is \"2\"") && error.contains("hot_state.prefix"), "{error}");

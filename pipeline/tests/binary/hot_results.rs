@@ -1,6 +1,7 @@
-//! Results of risk requests in a real Redis: the first of each id, for its retention time, whatever happens to Redis.
+//! Results of risk requests in a real Redis. It keeps the first result of each id for its retention time, whatever
+//! happens to Redis.
 //!
-//! The tests themselves write the results into the log; the pipeline only owns partitions.
+//! The tests themselves write the results to the log; the pipeline only owns partitions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,12 +19,12 @@ use super::redis_server::{RedisServer, connect, shared};
 
 const RESULTS: &str = "risk.results";
 const PARTITIONS: i32 = 4;
-/// Time for which results are kept here, in seconds.
+/// Retention time of results in these tests, in seconds.
 const TTL_S: i64 = 3_000;
 const CONFIGURATION: &str =
     "[stages]\nbars = [\"1s\"]\ngroups_per_partition = 4\n[hot_state]\nresult_ttl_s = 3000\n";
 
-/// A log with a market.
+/// Creates a log with a market.
 fn new_log(folder: &Path) -> SqliteLog {
     std::fs::write(folder.join("w.toml"), CONFIGURATION).expect("a file");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
@@ -60,12 +61,12 @@ fn encoded(request_id: &str, partition: i32, outcome: Value) -> Vec<u8> {
     value
 }
 
-/// Returns the time `seconds` seconds ago, as the create time of a record.
+/// Returns the time `seconds` seconds ago, in the form of a record's create time.
 fn ago(seconds: u64) -> i64 {
     warptape_pipeline::clock::wall_clock_ns() - seconds as i64 * 1_000_000_000
 }
 
-/// Writes records in one transaction: request id, create time, value.
+/// Writes records, given as request id, create time and value, in one transaction.
 fn write(log: &SqliteLog, partition: i32, results: &[(&str, i64, Vec<u8>)]) {
     let mut producer = log.producer("test-results").expect("a producer");
     producer.begin().expect("a transaction");
@@ -83,7 +84,7 @@ fn write(log: &SqliteLog, partition: i32, results: &[(&str, i64, Vec<u8>)]) {
     producer.commit().expect("the log takes it");
 }
 
-/// Writes a price to each partition, and returns the ids.
+/// Writes a price to each partition, and returns the request ids.
 fn write_prices(log: &SqliteLog, name: &str) -> Vec<String> {
     let ids: Vec<String> = (0..PARTITIONS).map(|partition| format!("{name}:{partition}")).collect();
     for (partition, id) in (0..).zip(&ids) {
@@ -98,7 +99,7 @@ fn stored(connection: &mut redis::Connection, request_id: &str) -> Option<Value>
     text.map(|text| serde_json::from_str(&text).expect("a value is JSON"))
 }
 
-/// Runs until all of these are in Redis.
+/// Runs until all of these results are in Redis.
 #[track_caller]
 fn keep_up(run: &mut Running, url: &str, ids: &[String]) {
     run.run_until("results are there", || {
@@ -107,7 +108,7 @@ fn keep_up(run: &mut Running, url: &str, ids: &[String]) {
     });
 }
 
-/// Asserts that a request's value in Redis is a record of the log.
+/// Asserts that a request's value in Redis equals a record of the log.
 #[track_caller]
 fn expect_record(
     log: &SqliteLog,
@@ -152,7 +153,7 @@ fn the_first_answer_of_an_id_is_kept_until_it_expires() {
     let mut run = start_run(folder, &server.url());
     let late = write_prices(&log, "late");
     keep_up(&mut run, &server.url(), &late);
-    // Results that come while it runs are distinguished from earlier ones.
+    // Results that arrive while the process runs are distinguished from earlier ones.
     write(&log, 2, &[("half expired", ago(0), encoded("half expired", 2, priced(7.0)))]);
     let later = write_prices(&log, "later");
     keep_up(&mut run, &server.url(), &later);
@@ -182,7 +183,7 @@ fn the_first_answer_of_an_id_is_kept_until_it_expires() {
     hot_result_says_the_same_from_redis_and_from_the_log(folder, &server.url());
 }
 
-/// Runs after the test above.
+/// Runs after the test above, on the same log and server.
 fn hot_result_says_the_same_from_redis_and_from_the_log(folder: &Path, url: &str) {
     let get = |id: &str, place: &str, more: &[&str]| {
         let arguments = ["hot", "result", id, "-c", "w.toml", "--log", "sqlite:w.db", "--hot-state", place];
@@ -210,7 +211,7 @@ fn hot_result_says_the_same_from_redis_and_from_the_log(folder: &Path, url: &str
     let (table, _) = texts(&get("refused", "memory", &[]), 0);
     assert!(table.contains("\ncode     EXPIRED\n"), "{table}");
 
-    // Expired results are in the log, and missing ones nowhere; each message has advice.
+    // Expired results are in the log only, and missing ones nowhere; each message says what to do.
     let (out, error) = texts(&get("old", url, &[]), 1);
     assert!(out.is_empty() && error.contains("no result of request \"old\""), "{error}");
     assert!(error.contains("hot_state.result_ttl_s") && error.contains("--hot-state memory"), "{error}");
@@ -241,7 +242,7 @@ fn results_are_written_again_after_redis_was_emptied_or_away() {
 
     server.signal("STOP");
     ids.extend(write_prices(&log, "hanging"));
-    // Longer than the wait for an answer.
+    // The pause exceeds the timeout of an answer.
     run.run_for(Duration::from_secs(3));
     server.signal("CONT");
     keep_up(&mut run, &server.url(), &ids);
@@ -290,7 +291,7 @@ fn results_of_another_log_are_cleared() {
     }
 }
 
-/// Returns the position of a partition without writes.
+/// Returns the position of a partition that has no writes.
 fn nothing() -> PositionValue {
     let (node, record_hash) = (String::new(), String::new());
     PositionValue { next_offset: 0, written_ns: 0, behind: 0, node, record_hash }
@@ -308,7 +309,7 @@ fn whoever_writes_first_wins_and_a_clearing_finds_all() {
         let value = format!("{{\"offset\":{id},\"partition\":3,\"committed_ns\":0,\"record\":\"{by}\"}}");
         ResultWrite { request_id: format!("r-{id}"), value, expires_in_ms }
     };
-    // There are more results than a pipeline takes at once, in a set that is scanned in pieces.
+    // The results exceed what a pipeline writes at once. They are in a set, which is scanned in pieces.
     let ids = 0..1_000;
     let firsts: Vec<_> = ids.clone().step_by(2).map(|id| result(id, "first", 600_000)).collect();
     let seconds: Vec<_> = ids.clone().map(|id| result(id, "second", 900_000)).collect();
@@ -320,7 +321,7 @@ fn whoever_writes_first_wins_and_a_clearing_finds_all() {
         assert_eq!((found.offset, found.record), (id as i64, json!(["first", "second"][id % 2])));
     }
 
-    // The index drops results that expired by then, and its contents are cleared with the partition.
+    // The index drops results that have expired, and its contents are cleared with the partition.
     let count =
         |connection: &mut redis::Connection| -> usize { connection.zcard(keys.results(3)).expect("a set") };
     assert_eq!(count(&mut connection), 1_000);
@@ -332,7 +333,7 @@ fn whoever_writes_first_wins_and_a_clearing_finds_all() {
     let indexed: Vec<String> = connection.zrange(keys.results(3), 0, -1).expect("a sorted set");
     assert_eq!(indexed, ["r-2"]);
 
-    // A value that this version did not write is named.
+    // If another version wrote a value, the error names it.
     let _: () = connection.set(keys.result("r-1"), "{").expect("a key");
     let error = stores[0].result("r-1").expect_err("no result").to_string();
     assert!(error.contains("test-results:result:r-1 cannot be read"), "{error}");

@@ -1,5 +1,5 @@
-//! Recorded incidents, and the answers to an engineer who looks for the cause. Each file of commands and answers is
-//! compared with the commands' output.
+//! Recorded incidents, and the answers that an engineer gets who looks for the cause. Files list commands with their
+//! expected answers, which are compared with the commands' output.
 //!
 //! `WRITE_GOLDEN=1` updates the answers; the commands stay.
 
@@ -14,13 +14,13 @@ fn incidents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/incidents")
 }
 
-/// Prefix of a line with a command.
+/// Text at the start of a line with a command.
 const PROMPT: &str = "$ warptape ";
 
 #[track_caller]
 fn check(name: &str, causes: &[&str]) {
     let folder = folder();
-    // Opening a log leaves files beside it.
+    // Opening a log creates files beside it, so a copy is used.
     let copy = folder.path().join("incident.db");
     fs::copy(incidents().join(format!("{name}.db")), &copy).expect("the recording");
     assert_verified(&copy);
@@ -46,7 +46,7 @@ fn check(name: &str, causes: &[&str]) {
     }
 }
 
-/// Returns the page of an incident.
+/// Returns the report page of an incident.
 fn report(name: &str, window: &[&str]) -> String {
     let folder = folder();
     fs::copy(incidents().join(format!("{name}.db")), folder.path().join("incident.db"))
@@ -59,7 +59,7 @@ fn report(name: &str, window: &[&str]) -> String {
 #[test]
 fn a_hot_symbol_is_found() {
     let found = report("hot-symbol", &[]);
-    // It has a quarter of all rows of the run.
+    // The group has a quarter of all rows of the run.
     let greatest = "<td>1/1</td><td>1,025</td><td>25 %</td><td>45 %</td>";
     assert!(found.contains(greatest), "the page does not say when group 1/1 had how much of all rows");
     let causes = [
@@ -80,7 +80,8 @@ fn a_throttled_device_is_found() {
     ];
     check("throttled-device", &causes);
 
-    // The run's page lists it among its events, and the page of a later window as a state in force at its beginning.
+    // The page of the whole run lists this among its events. The page of a later window lists it as in force at the
+    // window's beginning.
     let heat = "counts with 25 % of its weight: its device is at 89 °C";
     let page = report("throttled-device", &[]);
     assert!(page.contains(heat) && page.contains("was told to end") && !page.contains("In force at"));

@@ -1,4 +1,4 @@
-//! The JSON Schemas that `warptape` prints take what `warptape` takes, by a validator of others.
+//! The JSON Schemas that `warptape` prints accept what `warptape` accepts, according to an independent validator.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use super::kafka_clients::given;
 use super::processes::{WARPTAPE, folder};
 
-/// Checks files by a schema: each line of output is the name of a file that it refuses.
+/// Script that checks files with a schema. Each output line is the name of a file that the schema refuses.
 const VALIDATE: &str = "
 import json, sys, tomllib
 from jsonschema import Draft202012Validator
@@ -22,7 +22,7 @@ for path in sys.argv[2:]:
         break
 ";
 
-/// Returns what the validator says about files.
+/// Returns the validator's output about files.
 fn refused(schema: &[&str], files: &[&Path]) -> String {
     let folder = folder();
     let path = folder.path().join("schema.json");

@@ -1,5 +1,5 @@
-//! Strangers' batches of records that are small on the wire and unbounded when unpacked, in every topic that a pipeline
-//! reads from others.
+//! Foreign batches of records that are small on the wire but huge when unpacked. They are in every topic that a
+//! pipeline reads from other programs.
 
 use std::process::Command;
 
@@ -17,9 +17,9 @@ use super::outputs::records;
 use super::processes::{texts, warptape};
 
 const UNPACKED_BYTES_MAX: usize = 16 << 20;
-/// Greatest memory of a process: the first bomb alone would take more.
+/// Greatest allowed memory of a process, in bytes. The first bomb alone would exceed it if it were unpacked.
 const MEMORY_BYTES_MAX: usize = 320 << 20;
-/// Codec of each bomb, and its number of records with 5 MB of zeros.
+/// Codec of each bomb, and its number of records with 5 MB of zeros each.
 const BOMBS: [(&str, usize); 5] = [("zstd", 90), ("gzip", 90), ("lz4", 40), ("snappy", 3), ("snappy", 4)];
 
 /// Publishes one batch of records with 5 MB of zeros each.
@@ -86,7 +86,7 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     println!("{} MiB at most", peak >> 20);
     assert!(peak < MEMORY_BYTES_MAX, "{peak} bytes");
     market.drain(run);
-    // A second life finds nothing left.
+    // A second process life finds nothing more to do.
     market.drain(market.start_idle_run(&[]));
 
     let (batches, others): (Vec<_>, Vec<_>) =
@@ -112,7 +112,7 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let (list, _) = texts(&warptape(market.path(), &market.arguments(&["dlq", "list"], &market.url)), 0);
     assert!(list.contains(&shown), "{shown} is missing: {list}");
 
-    // The rerun makes the same letters, from this log and from its export.
+    // A rerun makes the same letters, from this log and from its export.
     let verify = ["replay", "verify", "--outputs"];
     let (said, _) = texts(&warptape(market.path(), &market.arguments(&verify, &market.url)), 0);
     assert!(said.ends_with("identical\n"), "{said}");
@@ -121,7 +121,7 @@ fn a_batch_that_unpacks_without_bound_is_one_dead_letter_and_reading_goes_on() {
     let (said, _) = texts(&warptape(market.path(), &market.arguments(&verify, "sqlite:bombs.db")), 0);
     assert!(said.ends_with("identical\n"), "{said}");
 
-    // A batch cannot be sent again, nor a record of 5 MB to a topic that refuses it unpacked.
+    // A batch cannot be sent again, nor can a record of 5 MB if the topic refuses its unpacked size.
     let (out, error) = texts(&warptape(market.path(), &market.arguments(&["dlq", "replay"], &market.url)), 0);
     assert!(out.contains(&format!("kept back  {letter_count:>8}")), "{out}");
     assert!(error.contains("Have the producer send them again, in smaller batches"), "{error}");

@@ -1,6 +1,6 @@
-//! The pipeline on a real Kafka: with foreign clients, with passwords, with dead letters.
+//! The pipeline on a real Kafka: with foreign clients, with passwords, and with dead letters.
 //!
-//! Each test has topics and a consumer group of its own on the shared broker.
+//! Each test has its own topics and consumer group on the shared broker.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -19,7 +19,7 @@ const TICKS: &str = "3000";
 /// Wait between two checks whether the end of a partition is reached.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Returns a variable that `tests/run` exports.
+/// Returns an environment variable that `tests/run` sets.
 #[track_caller]
 pub fn given(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
@@ -27,7 +27,7 @@ pub fn given(name: &str) -> String {
     })
 }
 
-/// A folder with a configuration, and topics and a group of its own.
+/// A folder with a configuration, and the topics and group of one test.
 pub struct Setup {
     folder: TempDir,
     prefix: String,
@@ -38,7 +38,7 @@ pub struct Setup {
 impl Setup {
     pub fn new(name: &str) -> Setup {
         let brokers = given("WARPTAPE_TEST_KAFKA");
-        // A given broker may have topics of earlier runs.
+        // A broker that is not started by the tests may have topics of earlier runs.
         let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
         let folder = folder();
         let text = format!(
@@ -64,14 +64,14 @@ impl Setup {
     }
 
     /// Waits until `ticks` ticks and `others` other records are in the log and processed, then stops the pipeline.
-    /// Returns its summary.
+    /// Returns the summary.
     #[track_caller]
     pub fn drain(&self, mut run: Running, ticks: u64, others: u64) -> String {
         self.catch_up(&mut run, ticks, others);
         run.stop("TERM")
     }
 
-    /// Waits likewise; the pipeline goes on.
+    /// Waits like [`Setup::drain`], but does not stop the pipeline.
     #[track_caller]
     fn catch_up(&self, run: &mut Running, ticks: u64, others: u64) {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
@@ -88,7 +88,7 @@ impl Setup {
         });
     }
 
-    /// Returns the offset after the last record: the end of a partition may lie after a transaction's marker.
+    /// Returns the offset after the last record. The end of the partition may lie after a transaction's marker.
     fn after_last_record(&self, source: &TopicPartition) -> i64 {
         let mut reader = self.log.reader(std::slice::from_ref(source)).expect("a partition of the cluster");
         let end = reader.offsets(source).expect("the cluster answers").next;
@@ -116,7 +116,7 @@ impl Setup {
     }
 }
 
-/// Returns the number after a word at the start of a line of the summary.
+/// Returns the number that follows a name at the start of a line of the summary.
 #[track_caller]
 fn figure(summary: &str, name: &str) -> usize {
     let line = summary.lines().find(|line| line.split_whitespace().next() == Some(name));
@@ -134,7 +134,7 @@ fn the_examples_in_python_publish_ticks_and_read_signals() {
         setup.example("produce_ticks.py", &["--topic", &ticks, "--ticks", TICKS, "--symbols", "9"]);
     assert_eq!(texts(&published, 0).0, format!("published {TICKS} ticks to {ticks}\n"));
 
-    // One group reads while the pipeline runs, and another one reads all signals when it is done.
+    // One group reads while the pipeline runs; another one reads all signals at the end.
     let read = |group: &str, end: &[&str]| {
         let arguments = [&["--topic", &*signals, "--group", group], end].concat();
         texts(&setup.example("consume_signals.py", &arguments), 0).0
@@ -149,7 +149,7 @@ fn the_examples_in_python_publish_ticks_and_read_signals() {
         let symbol = signal["symbol"].as_str().expect("a symbol");
         assert!(symbol.starts_with("PYTHON:SYM") && signal["bar_end_ns"].as_i64() > Some(0), "{line}");
     }
-    // A returning group continues after the records that it printed.
+    // A group that returns continues after the records that it has printed.
     assert_eq!(read(&setup.topic("second"), &["--exit-at-end"]), "");
 
     let (verified, _) = texts(&warptape(setup.path(), &["replay", "verify", "--outputs", "-c", "w.toml"]), 0);
@@ -188,12 +188,12 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
         let output = warptape(setup.path(), &[&option[..], more, &rest].concat());
         serde_json::from_str(&texts(&output, code).0).expect("one JSON value")
     };
-    // With given numbers, Python reads the same bits as the command.
+    // If all numbers are given, Python gets the same bits as the command.
     let given = ["--spot", "101.5", "--volatility", "0.2"];
     let [theirs, ours] = [python("ANY:THING", &given, 0), command(&given, 0)];
     assert!(theirs["outcome"]["values"][0]["price"].as_f64() > Some(0.0), "{theirs}");
     assert_eq!(theirs["outcome"]["values"], ours["outcome"]["values"]);
-    // With the market's numbers, the request goes to the partition of its ticks, and they are processed first.
+    // If the market provides the numbers, the request goes to the partition of its ticks, which are processed first.
     let summary = setup.drain(run, 40000, 0);
     assert_eq!(figure(&summary, "ticks"), 40000);
     let run = setup.run();
@@ -210,7 +210,7 @@ fn the_example_in_python_and_the_command_ask_about_risk() {
     run.stop("TERM");
 }
 
-/// Each line in the examples' README works in a log without ticks, and again.
+/// Each line in the examples' README works in a log without ticks, and works again the second time.
 #[test]
 fn the_readme_of_the_examples_in_python_works_to_its_last_line_twice() {
     let setup = Setup::new("readme");
@@ -288,7 +288,7 @@ fn too_little_of_anything_is_an_error_that_says_so_on_kafka_too() {
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "2000", "--again", "-c", "w.toml"];
     let run = ["run", "-c", "w.toml"];
     let mut failed = 0;
-    // Limits of descriptors, and of KiB of address space, from far too little to enough.
+    // The limits of descriptors, and of address space in KiB, go from far too little to enough.
     let limits = [
         "-n 10",
         "-n 16",
@@ -327,7 +327,7 @@ fn a_partition_that_other_topics_lack_is_named_and_waited_for() {
     run.await_saying(&format!("{prefix}ticks/{} is not read yet", PARTITIONS - 1));
     assert!(run.said().contains(&format!("{prefix}signals. Give them")), "{}", run.said());
 
-    // The other records are read.
+    // The remaining records are read.
     let mut producer = setup.log.producer(&prefix).expect("a producer");
     producer.begin().expect("a transaction");
     let topic = format!("{prefix}ticks");

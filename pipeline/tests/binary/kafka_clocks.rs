@@ -1,5 +1,5 @@
-//! A broker that sets record times itself (`message.timestamp.type=LogAppendTime`). The waits of `replay why` on an
-//! answer still add up, and it names the clock of each time.
+//! A broker that sets record times itself (`message.timestamp.type=LogAppendTime`). The waits that `replay why` shows
+//! for an answer still add up, and it names the clock of each time.
 
 use serde_json::Value;
 use warptape_eventlog::KafkaOptions;
@@ -45,7 +45,7 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
     let command =
         |command: &[&str]| texts(&warptape(market.path(), &market.arguments(command, &market.url)), 0).0;
     command(&REQUEST);
-    // The journal tells the outcome of a transaction with the next one.
+    // The journal records the outcome of a transaction together with the next one.
     command(&REQUEST.map(|word| if word == "mine" { "other" } else { word }));
     run.stop("TERM");
 
@@ -62,7 +62,7 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
     let journal = records(&market.log, &market.topic("journal"), 0);
     let entries: Vec<_> =
         journal.iter().map(|record| decode_journal_entry(&record.value).expect("an entry")).collect();
-    // The transaction is the first one with results that was sealed after the answer was known.
+    // The expected transaction is the first one with results that was sealed after the answer was known.
     let results =
         records(&market.log, &market.topic("risk.results"), number(&chain["result_partition"]) as i32);
     let result = results.iter().find(|record| record.offset == number(&chain["result_offset"]));
@@ -88,7 +88,7 @@ fn an_answer_is_explained_where_the_broker_gives_records_their_times() {
     let words = command(&["replay", "why", "request:mine"]);
     assert!(words.contains(" by the log's clock, which stamps the records of this topic; "), "{words}");
 
-    // Markers of transactions follow the last entry, and are no records.
+    // Markers of transactions follow the last entry, but are not records.
     let last = entries.last().expect("an entry").sequence.to_string();
     command(&["replay", "why-not", "cpu:0", "--at", &last]);
     for behind in ["2100-01-01T00:00:00Z", "1000000000"] {

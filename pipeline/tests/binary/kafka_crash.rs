@@ -10,10 +10,10 @@ use super::history::Random;
 use super::kafka_market::{Market, PARTITIONS, TickReader, fed};
 use super::processes::{DEADLINE, Running};
 
-/// Greatest memory of an unpacked batch: more than the largest record of strangers takes, and less than a bomb.
+/// Greatest allowed memory of an unpacked batch, in bytes: more than the largest foreign record, and less than a bomb.
 const UNPACKED_BYTES_MAX: usize = 32 << 20;
 
-/// A market on a broker of its own.
+/// A market on its own broker.
 struct OwnBroker {
     broker: Broker,
     options: KafkaOptions,
@@ -29,8 +29,8 @@ impl OwnBroker {
             unpacked_bytes_max: UNPACKED_BYTES_MAX,
             ..KafkaOptions::new(&broker.direct)
         };
-        // If a broker is silent for longer than the session timeout, it takes a returning static member for two
-        // members.
+        // After a silence longer than the session timeout, the broker would treat a returning static member as a second
+        // member.
         let settings =
             format!("kafka.session_timeout_ms = 30000\nkafka.unpacked_bytes_max = {UNPACKED_BYTES_MAX}");
         let url = format!("kafka:{}", broker.address);
@@ -147,7 +147,7 @@ impl Scene for OwnBroker {
 #[test]
 fn faults_on_kafka_lose_nothing_and_double_nothing() {
     let campaign = campaign::run(OwnBroker::new);
-    // At least one episode is complete. The number of episodes that the broker ended by itself depends on the load of
-    // the machine.
+    // At least one episode must be complete. How often the broker itself ends an episode depends on the load of the
+    // machine.
     assert!(campaign.late > 0 && campaign.episodes > 0, "{campaign:?}");
 }

@@ -1,5 +1,5 @@
-//! Faults of a real broker and of the network before it, with `feed` and `run` at work. No record is lost or doubled,
-//! no stall is longer than twice the timeout, and the outputs are those of an uninterrupted run.
+//! Faults of a real broker and of the network in front of it, while `feed` and `run` work. No record is lost or
+//! doubled, no stall exceeds twice the timeout, and the outputs equal those of an uninterrupted run.
 
 use std::time::{Duration, Instant};
 
@@ -16,29 +16,30 @@ use super::processes::Running;
 use super::proxy::{Fault, Proxy};
 use super::redis_server::RedisServer;
 
-/// Longest wait of the test itself for the broker's answer.
+/// Longest wait of the test itself for an answer of the broker.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest wait of the processes for the broker's answer. Twice this must have room for librdkafka's own timers. They
-/// look for unanswered requests once a second, and wait for up to another second before a new connection.
+/// Longest wait of the processes for an answer of the broker. Twice this time must leave room for librdkafka's own
+/// timers. These look for unanswered requests once a second, and wait up to another second before a new connection.
 const TIMEOUT: Duration = Duration::from_secs(8);
-/// The same for a broker that hangs for longer.
+/// Shorter timeout, for a broker that hangs longer than it.
 const TIMEOUT_SHORT: Duration = Duration::from_secs(6);
-/// If a broker is silent for longer than the session timeout, it takes a returning member for another. Here a
-/// producer's dead connection is given up after two seconds, not after librdkafka's ten.
+/// Settings: the session timeout exceeds the silences, because after a longer one the broker would treat a returning
+/// member as another one. A producer's dead connection is given up after two seconds, not after librdkafka's ten.
 const SETTINGS: &str = "kafka.session_timeout_ms = 30000
 kafka.properties.\"api.version.request.timeout.ms\" = 2000";
 
-/// Number of the broker's kills, load before each, and time without a broker.
+/// Number of kills of the broker. The next constants are the time of load before each, and the time without a broker.
 const BROKER_KILLS: u64 = 2;
 const LOAD_MS_MAX: u64 = 1_500;
 const OUTAGE_MS_MAX: u64 = 2_000;
 
-/// Latency of each message.
+/// Added latency of each message.
 const LATENCY: Duration = Duration::from_millis(40);
-/// Times with slow connections and without any data: too short for an answer to be given up, and longer.
+/// Time with slow connections. The next constants are times without any data: one too short for a timeout, and one
+/// longer.
 const SLOW: Duration = Duration::from_secs(2);
 const HOLES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// Delays of an answer that comes in time, and of one that does not.
+/// Delays of an answer: the first is within the timeout, the second exceeds it.
 const END_TXN_DELAYS: [Duration; 2] = [Duration::from_millis(700), Duration::from_secs(9)];
 const REDIS_KILLS: u64 = 2;
 const CUTS: u64 = 5;
@@ -56,7 +57,7 @@ struct Load {
 }
 
 impl Load {
-    /// Starts the load. `proxy` is the broker's address for the processes, or `None` for its own.
+    /// Starts the load. `proxy` is the proxy through which the processes reach the broker; `None`: directly.
     fn start(broker: Broker, proxy: Option<&Proxy>, timeout: Duration, random: &mut Random) -> Load {
         let options = KafkaOptions {
             transaction_timeout: Duration::from_secs(2),
@@ -81,7 +82,7 @@ impl Load {
         market.run_on_without_stall(*stall_max, clock, run, feed);
     }
 
-    /// Ends the load and compares the outputs.
+    /// Ends the load, and compares the outputs.
     #[track_caller]
     fn check(self) {
         let fed = self.feed.stop("TERM");
@@ -111,7 +112,7 @@ fn a_broker_that_dies_under_load_costs_nothing() {
 
 #[test]
 fn a_broker_that_is_gone_is_shown_and_keeps_nobody_from_ending() {
-    /// Far less than the wait for a broker's answers.
+    /// Greatest time to an end: far less than the wait for a broker's answers.
     const END_MAX: Duration = Duration::from_secs(40);
     let mut random = Random::from_environment();
     let mut load = Load::start(Broker::start("gone"), None, PATIENCE, &mut random);
@@ -136,13 +137,13 @@ fn a_broker_that_takes_no_records_is_waited_for() {
     let mut random = Random::from_environment();
     let mut load = Load::start(Broker::start("refusing"), None, TIMEOUT_SHORT, &mut random);
 
-    // The broker is silent, for longer than the wait for an answer.
+    // The broker is silent for longer than the timeout.
     load.broker.pause();
     load.run.run_for(TIMEOUT_SHORT + TIMEOUT_SHORT / 5);
     load.broker.go_on();
     load.goes_on();
 
-    // The broker refuses. The process reports the reason, and the remedy.
+    // The broker refuses records. The process reports the reason and the remedy.
     let signals = load.market.topic("signals");
     load.broker.alter(&signals, "max.message.bytes=100");
     let (log, lifecycle) = (load.market.log.clone(), load.market.topic("lifecycle"));
@@ -157,8 +158,8 @@ fn a_broker_that_takes_no_records_is_waited_for() {
         records(&log, &lifecycle, 0).iter().any(is_told).then_some(())
     });
     load.broker.alter(&signals, "max.message.bytes=1048588");
-    // The wait after the last refusal is added: librdkafka may have skipped numbers of refused records. Then the next
-    // transaction has no answer for a whole timeout.
+    // The wait after the last refusal is added to the limit. librdkafka may have skipped numbers of refused records.
+    // The next transaction then gets no answer for a whole timeout.
     load.stall_max = 3 * TIMEOUT_SHORT;
     load.goes_on();
     load.check();
@@ -234,7 +235,7 @@ fn a_redis_that_dies_and_forgets_costs_nothing() {
     market.await_ticks(published(&fed), 0);
     let summary = market.drain(run);
     assert!(summary.contains("\nhot state  redis://"), "{summary}");
-    // The next life writes the rest, if this one does not.
+    // If this life does not write the rest, the next one does.
     let mut run = market.start_idle_run(&["--hot-state", &redis.url()]);
     keep_up(&mut run, &redis);
     run.stop("TERM");

@@ -1,5 +1,5 @@
-//! Several processes in one group on a real broker: one joins, one leaves and one is killed under load. The outputs are
-//! those of one process, and each risk request has one result.
+//! Several processes in one group on a real broker: under load, one joins, one leaves and one is killed. The outputs
+//! equal those of one process, and each risk request has exactly one result.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -24,7 +24,7 @@ use super::proxy::{Fault, Proxy};
 use super::verifier::Verifier;
 
 const PARTITIONS: i32 = 6;
-/// Ticks and rate of a market that ends while processes come and go.
+/// Number of ticks of a market that ends while processes join and leave. The next constant is its rate.
 const TICKS: &str = "120000";
 const TICKS_PER_SECOND: &str = "30000";
 /// Ticks per second of a market that is stopped later.
@@ -43,7 +43,7 @@ stages.allowed_lateness_ms = 1000
 stages.groups_per_partition = 4
 "#;
 
-/// A log on a broker, with topics of one test.
+/// A log on a broker, with the topics of one test.
 struct Cluster {
     log: KafkaLog,
     url: String,
@@ -51,12 +51,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Writes a configuration into the folder and creates its topics.
+    /// Writes a configuration to the folder, and creates the topics on the shared broker.
     fn new(folder: &Path, name: &str, settings: &str) -> Cluster {
         Self::on(&shared().brokers, folder, name, &format!("{CONFIGURATION}{settings}"))
     }
 
-    /// Does likewise on the broker at this address.
+    /// Like [`Cluster::new`], on the broker at this address.
     fn on(address: &str, folder: &Path, name: &str, configuration: &str) -> Cluster {
         let prefix = format!("{name}-{}.", warptape_pipeline::clock::wall_clock_ns());
         let topics = format!(
@@ -82,7 +82,7 @@ impl Cluster {
         self.start_run_by(&self.url, folder, ordinal)
     }
 
-    /// Starts one likewise that reaches the log by another address.
+    /// Like [`Cluster::start_run`], for a process that reaches the log at another address.
     fn start_run_by(&self, url: &str, folder: &Path, ordinal: i32) -> Running {
         self.start_run_with(url, folder, ordinal, &[])
     }
@@ -128,7 +128,7 @@ impl Cluster {
         });
     }
 
-    /// Waits until more is committed in every partition than now.
+    /// Waits until the group has committed more than now in every partition.
     #[track_caller]
     fn run_on(&self, run: &mut Running) {
         let before = self.committed_in_all();
@@ -142,12 +142,12 @@ impl Cluster {
         });
     }
 
-    /// Returns the partitions that a process was given, by its journal.
+    /// Returns the partitions that a process was given, according to its journal.
     fn owned(&self, ordinal: i32) -> BTreeSet<i32> {
         histories(self).remove(&ordinal).unwrap_or_default().partitions
     }
 
-    /// Returns the number of partitions given to a process, with repetitions, by its journal.
+    /// Returns how many partitions a process was given, counting repetitions, according to its journal.
     fn assignments(&self, ordinal: i32) -> usize {
         let entries = self.records("journal", ordinal);
         let entries =
@@ -173,7 +173,7 @@ impl Cluster {
         verifier.finish(folder, &["-c", "w.toml", "--log", &self.url]);
     }
 
-    /// Committed offset of a partition of the ticks.
+    /// Returns the committed offset of a partition of the ticks.
     fn committed(&self, partition: i32) -> i64 {
         let source = TopicPartition { topic: format!("{}ticks", self.prefix), partition };
         self.log.committed(&self.prefix, &source).expect("the log can be read").unwrap_or(0)
@@ -184,7 +184,7 @@ impl Cluster {
     }
 }
 
-/// History of a process by its journal: the partitions that it was given, and their groups that it placed.
+/// History of a process, from its journal: the partitions that it was given, and the groups that it placed.
 #[derive(Debug, Default)]
 struct History {
     partitions: BTreeSet<i32>,
@@ -222,7 +222,7 @@ fn processes_join_and_leave_under_load() {
     cluster.run_on(&mut first);
 
     let mut asking = Asking::new(&cluster.log, Topics::new(&cluster.prefix), PARTITIONS);
-    // The process has more partitions than before another one left.
+    // The process must get more partitions than it had before another one left.
     let mut await_partitions = |run: &mut Running, ordinal: i32, before: usize| {
         let mut asks_left = ASKS_MAX;
         run.run_until("the process has partitions", || {
@@ -242,7 +242,7 @@ fn processes_join_and_leave_under_load() {
     await_partitions(&mut third, 2, before);
     cluster.run_on(&mut third);
     let before = cluster.assignments(2);
-    // Other processes settle its last commit.
+    // Other processes settle the last commit of the killed one.
     first.kill();
     await_partitions(&mut third, 2, before);
     cluster.run_on(&mut third);
@@ -255,7 +255,7 @@ fn processes_join_and_leave_under_load() {
     cluster.verify(folder);
     cluster.finish(verifier, folder);
 
-    // The journals show the places of symbols: each process had partitions, and some moved.
+    // The journals show where symbols were: each process had partitions, and some partitions moved.
     let histories = histories(&cluster);
     assert_eq!(histories.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
     let owned: usize = histories.values().map(|history| history.partitions.len()).sum();
@@ -271,12 +271,12 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     let folder = folder();
     let folder = folder.path();
     let cluster = Cluster::new(folder, "hidden", "");
-    // A starting process waits for possible outputs of its partitions.
+    // A starting process waits for outputs that its partitions may still get.
     let mut run = cluster.start_run(folder, 0);
     run.run_until("it has all partitions", || (cluster.owned(0).len() == PARTITIONS as usize).then_some(()));
     // A process dies in the middle of a transaction on the signals.
     let source = TopicPartition { topic: format!("{}signals", cluster.prefix), partition: 0 };
-    // Longer than the test takes.
+    // The timeout exceeds the duration of the test.
     let transaction_timeout = Duration::from_secs(600);
     let patient = KafkaOptions { transaction_timeout, ..KafkaOptions::new(&shared().brokers) };
     let patient = KafkaLog::open(patient).expect("a broker");
@@ -293,7 +293,7 @@ fn what_an_open_transaction_hides_is_waited_for_and_not_missing() {
     assert!(cluster.records("signals", 0).is_empty(), "they are hidden");
     thread::scope(|scope| {
         scope.spawn(|| {
-            // As long as a verification that does not wait.
+            // A verification that does not wait would end within this time.
             thread::park_timeout(Duration::from_secs(3));
             open.abort().expect("it is open");
         });
@@ -344,24 +344,25 @@ fn a_process_that_was_killed_waits_for_its_place_by_the_brokers_protocol() {
 
 #[test]
 fn a_commit_that_outlasts_a_revocation_commits_nothing_of_it() {
-    // The requirements are asserted in each attempt. The held-up commit may lack records of one kind of partition,
-    // depending on the machine. If it stands still for a session timeout, the first process loses all partitions and
-    // sends nothing again.
+    // Each attempt asserts the requirements. Depending on the machine, the held-up commit may lack records of one kind
+    // of partition. If the first process stands still for a session timeout, it loses all partitions and sends nothing
+    // again.
     const ATTEMPTS_MAX: usize = 3;
     let is_shown = (0..ATTEMPTS_MAX).any(|_| outlast_a_revocation());
     assert!(is_shown, "no commit was held up with records of partitions that were let go and of others");
 }
 
 /// Holds up a commit of one process until another one has some of its partitions. Returns true if records of these were
-/// dropped and those of others sent again.
+/// dropped, and records of the others were sent again.
 fn outlast_a_revocation() -> bool {
     let folder = folder();
     let folder = folder.path();
     let proxy = Proxy::start();
     let broker = Broker::start_behind("revoked", &proxy.address);
     proxy.lead_to(&broker.address);
-    // The transaction is large, so that the held-up one has records of every partition. Members learn of each other by
-    // four heartbeats in a session. With longer sessions the hold might exceed the broker's limit on open transactions.
+    // The transaction is so large that the held-up part has records of every partition. Members learn of each other by
+    // four heartbeats in a session. With longer sessions, the hold might exceed the broker's limit on open
+    // transactions.
     let settings = "kafka.session_timeout_ms = 9000\n";
     let configuration = CONFIGURATION.replace("commit_interval_ms = 20", "commit_interval_ms = 1000");
     let cluster = Cluster::on(&broker.direct, folder, "revoked", &(configuration + settings));
@@ -393,8 +394,8 @@ fn outlast_a_revocation() -> bool {
     not_in_time && let_go > 0 && again > 0
 }
 
-/// Asserts that traces of an aborted transaction's records show the abort. Those of partitions let go meanwhile end
-/// with an error, and the others with a later commit. Returns the number of both.
+/// Asserts that the traces of an aborted transaction's records show the abort. Traces of partitions released meanwhile
+/// end with an error, and the others with a later commit. Returns the numbers of both.
 fn check_traces(cluster: &Cluster, taken: &[Value]) -> [usize; 2] {
     let mut traces: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for span in taken.iter().filter(|line| line["kind"] == "span") {
@@ -426,8 +427,7 @@ fn check_traces(cluster: &Cluster, taken: &[Value]) -> [usize; 2] {
     [let_go, again]
 }
 
-/// The time is that of the machine's own clock, which stands still with the machine; the session timeout is the
-/// default.
+/// Times come from the machine clock, which stands still while the machine does. The session timeout is the default.
 #[test]
 fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_five_seconds() {
     let folder = folder();
@@ -444,13 +444,13 @@ fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_fiv
     let orphaned: BTreeSet<i32> = cluster.owned(0).difference(&cluster.owned(1)).copied().collect();
     assert!(!orphaned.is_empty(), "the first process has no partition of its own");
     let mut lags: Vec<Lag> = orphaned.iter().map(|partition| Lag::new(&cluster, *partition)).collect();
-    // Its commits are some twenty milliseconds apart, so it dies in the middle of a transaction.
+    // The process commits about every twenty milliseconds, so it dies in the middle of a transaction.
     first.kill();
     let killed = clock.now();
     let current = second.run_until("all partitions are current again", || {
         feed.run_for(Duration::ZERO);
         let now = clock.now();
-        // Ticks published before the kill, or younger than [`CURRENT`], prove nothing.
+        // Ticks published before the kill, or younger than [`CURRENT`], do not prove anything.
         let are_current = lags.iter_mut().map(|lag| lag.look(now, killed + CURRENT)).collect::<Vec<bool>>();
         are_current.into_iter().all(|is_current| is_current).then(|| now - killed)
     });
@@ -463,16 +463,16 @@ fn partitions_of_a_killed_process_are_current_within_the_session_timeout_and_fiv
     cluster.verify(folder);
 }
 
-/// Greatest age of outputs in a current partition.
+/// Greatest age of missing outputs in a partition that counts as current.
 const CURRENT: Duration = Duration::from_secs(1);
 
 /// Lag of a partition's readable signals behind its ticks.
 struct Lag {
     ticks: (Box<dyn Consumer>, TopicPartition),
     signals: (Box<dyn Consumer>, TopicPartition),
-    /// Ends of the ticks with the times of their reads, in order.
+    /// End offsets of the ticks, with the times at which they were read, in order.
     ends: VecDeque<(Duration, i64)>,
-    /// Greatest offset of a tick record with a signal.
+    /// Greatest offset of a tick record that has a signal.
     processed: i64,
 }
 
@@ -486,7 +486,7 @@ impl Lag {
         Lag { ticks, signals, ends: VecDeque::new(), processed: -1 }
     }
 
-    /// True if all ticks published more than [`CURRENT`] ago have their signals, including some published after
+    /// True if all ticks published more than [`CURRENT`] ago have their signals, and some of them were published after
     /// `since`.
     fn look(&mut self, now: Duration, since: Duration) -> bool {
         let (reader, source) = &mut self.ticks;
@@ -530,7 +530,7 @@ fn each_process_of_a_group_answers_an_operator_for_itself() {
     let (said, _) = tell(&["undrain", "1", "--process", "1"], "120", 0);
     assert!(said.starts_with("process 1 (node-1): done: lane 1 is drained no more"), "{said}");
     assert_eq!(said.lines().count(), 1, "the other one was not asked");
-    // No process runs as the third one, and a later start comes too late.
+    // The third process does not run yet. It starts after the command has expired, and refuses it.
     let (_, error) = tell(&["drain", "0", "--process", "2"], "1", 1);
     assert!(error.contains("process 2 has not answered"), "{error}");
     let (_, error) = tell(&["drain", "0", "--process", "3"], "1", 2);

@@ -1,5 +1,5 @@
-//! A market on a real Kafka with a pipeline over it. In the end, whatever happened, the outputs must be those of an
-//! uninterrupted run over the same ticks on the embedded log.
+//! A market on a real Kafka, and a pipeline that processes it. In the end, the outputs must equal those of an
+//! uninterrupted run over the same ticks on the embedded log, whatever happened.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,12 +24,12 @@ use super::removed_ticks::RemovedTicks;
 pub const PARTITIONS: i32 = 3;
 const TICKS_PER_SECOND: u64 = 4_000;
 const SYMBOLS: u32 = 50;
-/// Wait of a reader for present records.
+/// Wait of a reader for existing records.
 const READ_WAIT: Duration = Duration::from_millis(10);
 
-/// Groups of a partition's symbols; a snapshot has the state of each.
+/// Number of symbol groups of a partition; a snapshot has the state of each.
 pub const GROUPS_PER_PARTITION: i32 = 4;
-/// Short intervals, so that kills hit commits, snapshots and restores.
+/// Configuration with short intervals, so that kills hit commits, snapshots and restores.
 const CONFIGURATION: &str = r#"
 engine.devices = ["cpu:2"]
 engine.commit_interval_ms = 20
@@ -41,16 +41,16 @@ stages.allowed_lateness_ms = 1000
 risk.slice_us = 200
 "#;
 
-/// A log on a broker, with topics and a group of its own, and its configuration in a folder.
+/// A log on a broker, with its own topics and group, and its configuration in a folder.
 pub struct Market {
     folder: TempDir,
     pub prefix: String,
     pub group: String,
-    /// URL of the log for the processes.
+    /// URL at which the processes reach the log.
     pub url: String,
-    /// The log for the test.
+    /// The log through the test's own client.
     pub log: KafkaLog,
-    /// Ticks that the topic no longer has.
+    /// Ticks that retention removed from the topic.
     removed: RemovedTicks,
 }
 
@@ -60,7 +60,7 @@ impl Market {
         Self::reached_by(name, options, url, "kafka.session_timeout_ms = 6000")
     }
 
-    /// A market whose processes use another address than the test, and further settings.
+    /// Creates a market whose processes use another address than the test, with further settings.
     pub fn reached_by(name: &str, options: KafkaOptions, url: String, settings: &str) -> Market {
         let group = unique(name);
         let log = KafkaLog::open(options).expect("a broker");
@@ -89,7 +89,7 @@ impl Market {
         [command, &["-c", "w.toml", "--log", url]].concat()
     }
 
-    /// Starts an endless market, in records of up to 16 ticks.
+    /// Starts the feed of an endless market, in records of up to 16 ticks.
     pub fn start_feed(&self, seed: u64) -> Running {
         let [symbols, seed, rate] = [u64::from(SYMBOLS), seed, TICKS_PER_SECOND].map(|n| n.to_string());
         let command = [
@@ -104,13 +104,13 @@ impl Market {
         self.start_run_with(&[], &[])
     }
 
-    /// Starts a run with more arguments and variables.
+    /// Starts a run with further arguments and environment variables.
     pub fn start_run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Running {
         let command = [&["run"], arguments].concat();
         Running::start_with(self.path(), &self.arguments(&command, &self.url), environment)
     }
 
-    /// Returns the group's committed offsets in the partitions of the ticks; `None` if the log does not answer.
+    /// Returns the group's committed offset in each partition of the ticks; `None` if the log does not answer.
     pub fn committed(&self, log: &dyn EventLog) -> Option<Vec<i64>> {
         let ticks = self.topic("ticks");
         let source = |partition| TopicPartition { topic: ticks.clone(), partition };
@@ -118,7 +118,7 @@ impl Market {
         (0..PARTITIONS).map(one).collect()
     }
 
-    /// Runs under load until more is committed in every partition than now.
+    /// Runs under load until the group has committed more than now in every partition.
     #[track_caller]
     pub fn run_on(&self, run: &mut Running, feed: &mut Running) {
         let mut before = None;
@@ -130,8 +130,8 @@ impl Market {
         });
     }
 
-    /// Runs under load until the present ticks are committed and more are published. Fails if either stands still for
-    /// longer than the limit, however long it takes in all.
+    /// Runs under load until all current ticks are committed and more are published. Fails if one of the two makes no
+    /// progress for longer than the limit, however long the whole takes.
     #[track_caller]
     pub fn run_on_without_stall(
         &self,
@@ -141,7 +141,7 @@ impl Market {
         feed: &mut Running,
     ) {
         let there = self.behind_last(&self.log);
-        // Ends would not show the feed's progress: an aborted transaction moves them.
+        // End offsets would not show the feed's progress, because an aborted transaction also moves them.
         let mut behind = self.reader(&there);
         let mut committed = Movement::new(clock, None);
         let mut published = Movement::new(clock, Some(0));
@@ -186,13 +186,13 @@ impl Market {
         reader
     }
 
-    /// Returns the offset after the last tick of each partition: on Kafka, the end also lies after a marker.
+    /// Returns the offset after the last tick of each partition. On Kafka, the end lies after a marker.
     fn behind_last(&self, log: &dyn EventLog) -> Vec<i64> {
         let ticks = self.topic("ticks");
         (0..PARTITIONS).map(|partition| behind(&records(log, &ticks, partition))).collect()
     }
 
-    /// Returns the ticks by partition: all that the topic ever had.
+    /// Returns all ticks that the topic ever had, by partition.
     pub fn ticks(&self) -> Vec<Vec<Record>> {
         let mut ticks = self.removed();
         for (partition, ticks) in (0..).zip(&mut ticks) {
@@ -203,17 +203,17 @@ impl Market {
         ticks
     }
 
-    /// Returns the removed ticks by partition. A killed broker may have them again.
+    /// Returns the removed ticks by partition. A killed broker may contain them again.
     pub fn removed(&self) -> Vec<Vec<Record>> {
         self.removed.kept(PARTITIONS)
     }
 
-    /// Has the broker remove all ticks that the newest snapshots cover. Returns the number of records.
+    /// Makes the broker remove all ticks that the newest snapshots cover. Returns the number of removed records.
     pub fn remove_processed(&self) -> u64 {
         self.removed.remove_processed(self)
     }
 
-    /// Returns the broker's address for strangers.
+    /// Returns the broker's address for foreign clients.
     pub fn brokers(&self) -> &str {
         self.url.strip_prefix("kafka:").expect("the address of a cluster")
     }
@@ -228,7 +228,7 @@ impl Market {
         run
     }
 
-    /// Runs until all present ticks are processed, and stops. Returns the summary.
+    /// Runs until all current ticks are processed, and stops the run. Returns the summary.
     pub fn drain(&self, run: Running) -> String {
         self.drain_on(run, &self.log)
     }
@@ -252,8 +252,8 @@ impl Market {
         TickReader::new(&self.log, &self.topic("ticks"), PARTITIONS).await_all(ticks, others);
     }
 
-    /// Asserts that the log has the ticks of this summary, from the feed with this seed: each once, and those of a
-    /// symbol in order.
+    /// Asserts that the log has the ticks of this summary, from the feed with this seed. Each tick must be there once,
+    /// and the ticks of a symbol in order.
     #[track_caller]
     pub fn check_feed(&self, seed: u64, summary: &str) {
         let fed = fed(summary) as usize;
@@ -268,10 +268,10 @@ impl Market {
         for ticks in self.ticks() {
             let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
             for record in ticks {
-                // Other records do not belong to the feed.
+                // Other records do not come from the feed.
                 let _ = decoder.decode(&record.value, &mut symbols, &mut columns);
             }
-            // Ticks of other publishers do not belong to the feed either.
+            // Ticks of other publishers do not come from the feed either.
             let is_of_feed = |row: &usize| symbols.name(columns.symbol[*row]).starts_with("SYNTH:");
             for row in (0..columns.len()).filter(is_of_feed) {
                 let facts = [columns.event_time_ns[row], columns.price_e9[row], columns.bid_price_e9[row]];
@@ -317,7 +317,7 @@ impl Market {
         counts
     }
 
-    /// Verifies the log, which has these outputs. For partitions whose first ticks were removed, it compares the
+    /// Verifies the log, which has these outputs. In partitions whose first ticks were removed, it compares only
     /// outputs of ticks after a snapshot, and no risk results.
     #[track_caller]
     fn verify(&self, found: &Outputs) {
@@ -355,7 +355,7 @@ impl Market {
         assert_eq!(notes.is_empty(), removed.is_empty(), "{said}");
     }
 
-    /// Returns all outputs, once there are as many as expected: a commit is acknowledged before its records are
+    /// Returns all outputs once there are as many as expected, because a commit is acknowledged before its records are
     /// readable.
     fn outputs_like(&self, expected: &Outputs) -> Outputs {
         let since = Instant::now();
@@ -387,8 +387,8 @@ impl<'a, T: PartialEq> Movement<'a, T> {
         Movement { clock, at, since: clock.now() }
     }
 
-    /// Returns the time for which the value had stood still before this look, even if it moves now: the look itself may
-    /// have taken long.
+    /// Returns the time for which the value had not changed before this check. A change now does not matter, because
+    /// the check itself may have taken long.
     fn look(&mut self, now: Option<T>) -> Duration {
         let stood = self.clock.now() - self.since;
         if now.is_some() && now != self.at {
@@ -401,12 +401,12 @@ impl<'a, T: PartialEq> Movement<'a, T> {
     }
 }
 
-/// Reads a topic of ticks as far as it is readable: a commit is acknowledged before its records are readable.
+/// Reads a topic of ticks as far as it is readable. A commit is acknowledged before its records are readable.
 pub struct TickReader {
     reader: Box<dyn Consumer>,
     decoder: TickDecoder,
     symbols: SymbolTable,
-    /// Numbers of ticks, and of other records.
+    /// Numbers of ticks found, and of other records.
     found: [u64; 2],
 }
 
@@ -418,7 +418,7 @@ impl TickReader {
         TickReader { reader, decoder: TickDecoder::new(), symbols: SymbolTable::default(), found: [0; 2] }
     }
 
-    /// Returns a reader that counts these removed ticks, by partition, as found.
+    /// Returns a reader that counts the removed ticks, given by partition, as found.
     pub fn behind(log: &dyn EventLog, topic: &str, removed: &[Vec<Record>]) -> TickReader {
         let mut all = Self::new(log, topic, removed.len() as i32);
         for (partition, records) in (0..).zip(removed) {
@@ -429,7 +429,7 @@ impl TickReader {
         all
     }
 
-    /// Reads new records. Returns the numbers of ticks so far, and of other records.
+    /// Reads new records. Returns the total numbers of ticks and of other records.
     pub fn read_on(&mut self) -> [u64; 2] {
         if let Fetched::Records { records, .. } =
             self.reader.poll(READ_WAIT, 4096, 16 << 20).expect("the log can be read")
@@ -448,7 +448,7 @@ impl TickReader {
         self.found[0] += columns.len() as u64;
     }
 
-    /// Waits until `ticks` ticks and `others` other records came.
+    /// Waits until `ticks` ticks and `others` other records have arrived.
     #[track_caller]
     pub fn await_all(mut self, ticks: u64, others: u64) {
         let (mut found, mut since) = ([0; 2], Instant::now());
@@ -462,7 +462,7 @@ impl TickReader {
     }
 }
 
-/// Returns the number of a feed's ticks in the log, by its summary: published now, and present before.
+/// Returns the number of a feed's ticks in the log, according to its summary: published now, and present before.
 pub fn fed(summary: &str) -> u64 {
     let before = summary
         .split_once(": the first ")
@@ -471,7 +471,7 @@ pub fn fed(summary: &str) -> u64 {
     before + published(summary)
 }
 
-/// Returns the number of ticks that a feed published, by its summary.
+/// Returns the number of ticks that a feed published, according to its summary.
 pub fn published(summary: &str) -> u64 {
     let number = summary.split_once("published ").and_then(|(_, rest)| rest.split_once(" ticks"));
     let (number, _) = number.expect("a summary of a feed");

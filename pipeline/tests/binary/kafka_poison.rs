@@ -1,4 +1,4 @@
-//! One record of each kind of poison among ticks on a real Kafka: each becomes one dead letter, and the partitions go
+//! One record of each kind of poison among ticks on a real Kafka: each becomes one dead letter, and its partition goes
 //! on.
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use super::kafka_market::{Market, PARTITIONS};
 use super::outputs::records;
 use super::processes::{texts, warptape};
 
-/// Ticks before each record of poison, and after the last.
+/// Number of ticks before each record of poison, and after the last one.
 const TICKS_BETWEEN: i64 = 5;
 
-/// Avro's long.
+/// Encodes an Avro `long`.
 fn long(value: i64) -> Vec<u8> {
     let mut rest = ((value << 1) ^ (value >> 63)) as u64;
     let mut bytes = Vec::new();
@@ -38,7 +38,7 @@ fn text(value: &[u8]) -> Vec<u8> {
     [long(value.len() as i64), value.to_vec()].concat()
 }
 
-/// Encodes an array of encoded items.
+/// Encodes an array from its encoded items.
 fn array(items: &[Vec<u8>]) -> Vec<u8> {
     let count = if items.is_empty() { Vec::new() } else { long(items.len() as i64) };
     [count, items.concat(), long(0)].concat()
@@ -52,26 +52,26 @@ fn framed(schema: &known::KnownSchema, fields: &[Vec<u8>]) -> Vec<u8> {
     [&[0xc3, 0x01][..], &schema.fingerprint.to_le_bytes(), &fields.concat()].concat()
 }
 
-/// Returns a trade with other bytes in one field, by the field's place in the schema.
+/// Returns a trade in which one field has other bytes. `place` is the field's index in the schema.
 fn trade_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
-    // Symbol, kind, event and receive time, trade id, side, price, size, and four fields of quotes.
+    // Order of fields: symbol, kind, event and receive time, trade id, side, price, size, and four fields of quotes.
     let mut fields = vec![text(b"A:POISON")];
     fields.extend([0, 1, 0, 1, 1, 5, 1, 0, 0, 0, 0].map(long));
     fields[place] = bytes;
     framed(&known::TICK, &fields)
 }
 
-/// Returns a batch of two trades with other bytes in one column, by its place in the schema.
+/// Returns a batch of two trades in which one column has other bytes. `place` is the column's index in the schema.
 fn batch_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = vec![array(&[text(b"A:POISON")])];
-    // Symbol, kind, event and receive time, trade id, side, price, size, and four columns of quotes.
+    // Order of columns: symbol, kind, event and receive time, trade id, side, price, size, and four columns of quotes.
     fields.extend([&[0, 0][..], &[0, 0], &[1, 2], &[], &[1, 2], &[1, 2], &[5, 6], &[1, 1]].map(longs));
     fields.extend((0..4).map(|_| longs(&[])));
     fields[place] = bytes;
     framed(&known::TICK_BATCH, &fields)
 }
 
-/// Returns a batch of one trade with other bytes in one column: such a record is as bad as its row.
+/// Returns a batch of one trade in which one column has other bytes. Since its only row is bad, the whole record is.
 fn row_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     let mut fields = vec![array(&[text(b"A:POISON")])];
     fields.extend([&[0][..], &[0], &[1], &[], &[1], &[1], &[5], &[1]].map(longs));
@@ -80,7 +80,7 @@ fn row_with(place: usize, bytes: Vec<u8>) -> Vec<u8> {
     framed(&known::TICK_BATCH, &fields)
 }
 
-/// Returns records that are rejected for a reason; none if no record of ticks can have the reason.
+/// Returns records that are rejected for a reason; empty if no record of ticks can have this reason.
 pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
     use DeadLetterReason as Reason;
     let good = trade_with(4, long(1));
@@ -121,7 +121,8 @@ pub fn poison(reason: DeadLetterReason) -> Vec<Vec<u8>> {
         }
         Reason::BadSize => vec![trade_with(7, long(-1)), trade_with(7, long(i64::MAX))],
         Reason::WrongFields => vec![trade_with(8, long(1))],
-        // Ticks have no checksum, every rejection has a better reason than `Other`, and a record is no batch.
+        // No record of ticks has these reasons. Ticks have no checksum, every rejection has a better reason than
+        // `Other`, and a single record is not a batch.
         Reason::Checksum | Reason::Other | Reason::UnreadableBatch => Vec::new(),
     }
 }
@@ -148,7 +149,7 @@ pub fn tick(number: i64) -> Vec<u8> {
     value
 }
 
-/// Returns values for one partition, each with the reason of its rejection, or `None`.
+/// Returns values for one partition, each with the reason of its rejection; `None` for good ones.
 fn values() -> Vec<(Option<DeadLetterReason>, Vec<u8>)> {
     let mut numbers = 1..;
     let mut values = Vec::new();
@@ -170,7 +171,7 @@ fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
     let market = Market::new("tail", shared());
     let journal = market.topic("journal");
     let values = [&b"garbage"[..], b"", b"\xc3\x01UUUUUUUU"];
-    // A leaving member of the group failed at a place that depended on its progress.
+    // Each value is tried twice: a member leaving the group used to fail at a place that depended on its progress.
     for (number, value) in values.iter().cycle().take(2 * values.len()).enumerate() {
         let mut producer = market.log.producer(&journal).expect("a producer");
         producer.begin().expect("a transaction");
@@ -179,12 +180,12 @@ fn a_journal_that_cannot_be_continued_ends_the_process_and_is_named() {
         producer.send(record).expect("a record of the transaction");
         producer.commit().expect("a commit");
         let (status, _, error) = market.start_run().finish();
-        // The marker of its transaction follows each record.
+        // The marker of each record's transaction takes the next offset.
         let place = format!("{journal}/0 offset {}: ", 2 * number);
         assert_eq!(status.code(), Some(1), "{error}");
         assert!(error.contains(&place) && error.contains("engine.ordinal"), "{error}");
     }
-    // The same without a value, as other programs publish it: outside of a transaction, so without a marker.
+    // A record without a value, which other programs may publish outside of a transaction, so without a marker.
     publish_null(&shared().brokers, &journal);
     let (status, _, error) = market.start_run().finish();
     let place = format!("{journal}/0 offset {}: ", 4 * values.len());
@@ -221,7 +222,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
     let of_all = |count: usize| count as u64 * PARTITIONS as u64;
     market.await_ticks(of_all(values.len() - bad), of_all(bad));
     market.drain(market.start_run());
-    // A second life finds nothing left to reject.
+    // A second process life finds nothing more to reject.
     market.drain(market.start_idle_run(&[]));
 
     let rejected: Vec<_> = (0..)
@@ -243,7 +244,7 @@ fn poison_of_every_kind_is_one_dead_letter_and_the_partition_goes_on() {
             assert_eq!(found, expected, "partition {partition}");
             *by_reason.entry(found.1).or_default() += 1;
         }
-        // Each of these ticks closes a bar, including those after the last poison.
+        // Each of these ticks closes a bar, even after the last poison.
         let signals = records(&market.log, &market.topic("signals"), partition).len();
         let good = values.len() - rejected.len();
         assert!(signals >= good, "partition {partition}: {signals} signals of {good} ticks");
@@ -263,8 +264,8 @@ pub fn noise(bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Returns a request for implied volatilities at impossible prices: each has its reason, and 10,000 reasons take about
-/// a million bytes.
+/// Returns a request for implied volatilities at impossible prices. Each option gets a reason, and 10,000 reasons take
+/// about a million bytes.
 pub fn hopeless_request(request_id: &str, options: usize) -> Vec<u8> {
     let option = json!({"asset": 0, "kind": "call", "strike": 50.0, "expiry_years": 0.5});
     let problem = json!({
@@ -289,8 +290,8 @@ fn publish(log: &KafkaLog, topic: &str, values: &[Vec<u8>]) {
     producer.commit().expect("a commit");
 }
 
-/// The topic takes these records, but their results would be too large: ticks go on, and each record has a result or a
-/// letter.
+/// Publishes records that their topics accept, but whose results would be too large. Ticks must go on, and each record
+/// must get a result or a dead letter.
 #[track_caller]
 fn check_large_records(name: &str, settings: &str) -> (Market, RiskResult) {
     let options = shared();
@@ -321,7 +322,7 @@ fn check_large_records(name: &str, settings: &str) -> (Market, RiskResult) {
         letters.iter().map(|record| decode_dead_letter(&record.value).expect("a dead letter")).collect();
     assert_eq!(letters.iter().map(|letter| letter.value_bytes()).collect::<Vec<_>>(), [999_980, 20_000_000]);
     assert!(letters[0].is_of(None, &noise(999_980)) && letters[1].is_of(None, &vec![0; 20_000_000]));
-    // A second life begins where this one ended.
+    // A second process life begins where this one ended.
     market.drain(market.start_idle_run(&[]));
     assert_eq!(market.check()[2], 2);
     (market, decode_risk_result(&result.value).expect("a risk result"))
@@ -333,7 +334,8 @@ fn records_near_the_limits_stop_nothing_and_go_back_from_where_they_lie() {
     let RiskOutcome::ImpliedVolatilities(answer) = &result.outcome else { panic!("{:?}", result.outcome) };
     assert!(answer.volatilities.iter().all(|one| one.volatility.is_none() && !one.error.is_empty()));
 
-    // The record that the topic takes is sent again from its place; the other one would be refused unchanged.
+    // The record that the topic accepts is sent again from its original place. The topic would refuse the other record,
+    // so it is kept back.
     let arguments = ["dlq", "-c", "w.toml", "--log", &market.url, "replay"];
     let (out, error) = texts(&warptape(market.path(), &arguments), 0);
     assert!(out.starts_with("replayed          1\n") && out.contains("kept back         1   "), "{out}");

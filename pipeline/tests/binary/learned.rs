@@ -1,5 +1,5 @@
-//! A network chooses lanes for risk tasks. The configuration names it, the journal contains it, and another process
-//! verifies its run.
+//! A network chooses lanes for risk tasks. The configuration names the network, the journal contains it, and another
+//! process verifies the run.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const NETWORKS: (&str, &str) = ("WARPTAPE__RISK__NETWORKS", "network.bin");
 const LANES: (&str, &str) = ("WARPTAPE__ENGINE__DEVICES", "cpu:3");
 
-/// Returns a network for any number of lanes.
+/// Returns a network that works with any number of lanes.
 fn network() -> Network {
     Network::from_bytes(include_bytes!("../../../tests/fixtures/networks/improved.network"))
         .expect("a network")
@@ -77,7 +77,8 @@ fn a_run_under_a_network_is_verified_in_another_process() {
         let asked = ["replay", "what-if", "--policy", policy, "--seeds", "2"];
         texts(&warptape(folder, &[&asked[..], &LOG].concat()), code)
     };
-    // The run begins under the network, named by hash or file; the command that chose another policy is left out.
+    // The modelled run begins under the network, named by hash or file. The command that chose another policy is
+    // omitted.
     for named in [short, "dqn:network.bin"] {
         let said = what_if(named, 0).0;
         assert!(said.contains("changed: nothing") && said.contains("are left out"), "{said}");
@@ -87,7 +88,7 @@ fn a_run_under_a_network_is_verified_in_another_process() {
     assert!(what_if("dqn:nowhere", 2).1.contains("\"dqn:nowhere\": nowhere cannot be read: "));
 }
 
-/// On a processor without AVX2 the same command gives the same hashes of states, decisions, signals and results.
+/// On a processor without AVX2, the same command must give the same hashes of states, decisions, signals and results.
 #[cfg(target_arch = "x86_64")]
 fn check_on_baseline(folder: &Path, verify: &[&str], verified: &str) {
     let devices = texts(&on_baseline(folder, &["devices"]), 0).0;
@@ -100,8 +101,8 @@ fn check_on_baseline(_: &Path, _: &[&str], _: &str) {
     println!("another instruction set is tried on x86-64 alone");
 }
 
-/// The configuration names shadow policies. The journal has their answers, also in words, and another process verifies
-/// them.
+/// The configuration names shadow policies. The journal has their answers, which are also shown in words, and another
+/// process verifies them.
 #[test]
 fn what_policies_in_the_shadow_say_is_in_the_journal() {
     let folder = folder();
@@ -132,7 +133,7 @@ fn what_policies_in_the_shadow_say_is_in_the_journal() {
     let told = ["tail", "journal", "--from-beginning", "--exit-at-end"];
     let told = texts(&warptape(folder, &[&told[..], &LOG].concat()), 0).0;
     assert!(told.contains("policy 1 of risk.shadow would send task 0 to the queue of lane "), "{told}");
-    // Only a run needs the network's file.
+    // Only the run needs the network file; the verification does not.
     std::fs::remove_file(folder.join("network.bin")).expect("it is there");
     let verify = [&["replay", "verify", "--outputs"][..], &LOG].concat();
     let verified = texts(&warptape_with(folder, &verify, &settings), 0).0;

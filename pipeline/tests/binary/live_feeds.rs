@@ -1,4 +1,4 @@
-//! Live feeds from a local server, which replays recorded messages and cuts connections.
+//! Live feeds from a local server that replays recorded messages and cuts connections.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,10 +16,10 @@ use super::outputs::{Outputs, count, first_difference, outputs};
 use super::processes::{Running, folder, texts, warptape, warptape_with};
 use super::registry_stub::tls_server;
 
-/// A venue: each connection gets its messages, and is cut after them, except the last one.
+/// A simulated venue. Each connection gets its own messages and is then cut; only the last connection stays.
 struct Venue {
     url: String,
-    /// Path of each connection, or else the first message of its client.
+    /// Path of each connection, or else the first message that its client sent.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -51,10 +51,10 @@ impl Venue {
                         Box::new(StreamOwned::new(session, tcp))
                     }
                 };
-                // A client that does not trust the server goes.
+                // A client that does not trust the server closes the connection.
                 let Some(mut socket) = accepted(stream, &of_venue) else { continue };
                 for message in messages {
-                    // The client may have enough.
+                    // The client may close the connection once it has enough.
                     if socket.send(message).is_err() {
                         return;
                     }
@@ -73,7 +73,7 @@ impl Venue {
     }
 }
 
-/// Notes the path of a request.
+/// Stores the path of a request.
 struct Look<'a>(&'a mut String);
 
 impl Callback for Look<'_> {
@@ -93,7 +93,7 @@ fn accepted(stream: Box<dyn Stream>, asked: &Mutex<Vec<String>>) -> Option<WebSo
     Some(socket)
 }
 
-/// A trade of a Binance symbol, at this many milliseconds of the test's market.
+/// Returns a trade of a Binance symbol, `at_ms` milliseconds after the start of the test's market.
 fn trade(ticker: &str, id: u64, at_ms: u64) -> String {
     let stream = ticker.to_lowercase();
     let (time, cents) = (1_723_161_255_000 + at_ms, 100 + id * 7 % 50);
@@ -103,7 +103,7 @@ fn trade(ticker: &str, id: u64, at_ms: u64) -> String {
     )
 }
 
-/// A spot book ticker, which has no time.
+/// Returns a book ticker of the spot market, which has no time.
 fn book(ticker: &str, cents: u64) -> String {
     let stream = ticker.to_lowercase();
     format!(
@@ -111,7 +111,7 @@ fn book(ticker: &str, cents: u64) -> String {
     )
 }
 
-/// Trades and quotes of two symbols over some minutes.
+/// Returns trades and quotes of two symbols over some minutes.
 fn market() -> Vec<String> {
     let of = |number: u64| {
         let at_ms = number * 100;
@@ -134,7 +134,7 @@ fn write_recording(folder: &Path, name: &str, texts: &[String]) {
     std::fs::write(folder.join(name), lines.collect::<String>()).expect("the folder can be written");
 }
 
-/// Feeds from a venue into `live.db`, and records `live.jsonl`.
+/// Feeds from a venue into `live.db`, and records the messages in `live.jsonl`.
 fn feed(folder: &Path, source: &str, symbols: &str, venue: &Venue, arguments: &[&str]) -> Output {
     warptape(folder, &feed_arguments(source, symbols, venue, arguments))
 }
@@ -148,7 +148,7 @@ fn feed_file(folder: &Path, source: &str, file: &str, log: &str) {
     texts(&warptape(folder, &["feed", source, file, "--batch", "1", "--log", &format!("sqlite:{log}")]), 0);
 }
 
-/// Runs the pipeline on a log; returns all its outputs.
+/// Runs the pipeline on a log, and returns all its outputs.
 fn outputs_of(folder: &Path, log: &str) -> Outputs {
     let url = format!("sqlite:{log}");
     texts(&warptape(folder, &["run", "--until-caught-up", "--close", "--log", &url]), 0);
@@ -156,7 +156,7 @@ fn outputs_of(folder: &Path, log: &str) -> Outputs {
     outputs(&SqliteLog::open_existing(folder.join(log)).expect("a log"), "")
 }
 
-/// Asserts that live feed, recording and file give the same outputs.
+/// Asserts that the live feed, its recording and a file give the same outputs.
 #[track_caller]
 fn check_same(folder: &Path, source: &str, name: &str, file: &str) {
     feed_file(folder, source, &format!("{name}={file}"), "file.db");
@@ -182,7 +182,7 @@ fn signals_are_those_of_the_file_although_the_connection_is_cut() {
     assert!(told.contains("\nreceived 6,000 messages over 2 connections\n"), "{told}");
     assert!(told.contains("\nconnection cut at 20") && told.contains(": no trade is missing\n"), "{told}");
     assert!(told.contains("recorded 6,000 messages in live.jsonl"), "{told}");
-    // The market is of another year.
+    // The times of the test's market are from another year.
     assert!(warned.contains("times of receipt and of the venue's events are far apart"), "{warned}");
     let path = "/stream?streams=btcusdt@trade/btcusdt@bookTicker/ethusdt@trade/ethusdt@bookTicker";
     assert_eq!(venue.asked(), [path, path]);
@@ -190,7 +190,7 @@ fn signals_are_those_of_the_file_although_the_connection_is_cut() {
     check_same(folder, "binance-capture", "BINANCE", "market.jsonl");
 }
 
-/// Recorded messages of the real venue.
+/// Feeds recorded messages of the real venue.
 #[test]
 fn a_recording_of_the_venue_gives_the_same_signals_live() {
     let recording = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -207,7 +207,7 @@ fn a_recording_of_the_venue_gives_the_same_signals_live() {
     let all: Vec<Message> =
         lines.map(|line| Message::text(line.split_once(' ').expect("a time").1)).collect();
     let venue = Venue::start(all.chunks(all.len() / 3 + 1).map(<[Message]>::to_vec).collect());
-    // Trades and book tickers, by the recordings' README.
+    // The numbers of trades and book tickers are from the recordings' README.
     let ticks = (9_757 + 28_040).to_string();
     let (told, _) = texts(&feed(folder, "binance-live", "BTCUSDT", &venue, &["--until-ticks", &ticks]), 0);
     assert_eq!(told.matches(": no trade is missing\n").count(), 2, "{told}");
@@ -283,12 +283,12 @@ fn hostile_messages_are_counted_and_the_feed_goes_on() {
         assert!(warned.contains(named), "{named}: {warned}");
     }
     assert!(warned.contains("further ones are counted only"), "{warned}");
-    // The recording has the good messages only, each in one line.
+    // The recording has only the good messages, one per line.
     feed_file(folder, "binance-capture", "BINANCE=live.jsonl", "again.db");
     assert_eq!(first_difference(&outputs_of(folder, "live.db"), &outputs_of(folder, "again.db")), None);
 }
 
-/// A trade of a Coinbase product.
+/// Returns a trade of a Coinbase product.
 fn coinbase_match(kind: &str, id: u64, at_ms: u64) -> String {
     let (second, fraction) = (at_ms / 1_000, at_ms % 1_000);
     format!(
@@ -318,7 +318,7 @@ fn coinbase_is_subscribed_to_and_gives_the_signals_of_the_file() {
     let of =
         |number: u64| [coinbase_match("match", 500 + number, number * 200), coinbase_ticker(number * 200)];
     let first = [head(499), (0..400).flat_map(of).collect()].concat();
-    // Two trades pass while the connection is cut.
+    // Two trades happen while the connection is cut.
     let second = [head(901), (402..800).flat_map(of).collect()].concat();
     let all = [first.clone(), second.clone()].concat();
     write_recording(folder, "market.jsonl", &all);
@@ -396,7 +396,7 @@ fn wrong_arguments_and_absent_servers_are_named() {
     assert!(error.contains("kept.jsonl exists"), "{error}");
 }
 
-/// Returns the address of a server that knows no WebSockets.
+/// Returns the address of a server that does not support WebSockets.
 fn plain_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("ws://{}", listener.local_addr().expect("an address"));

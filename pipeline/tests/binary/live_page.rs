@@ -1,5 +1,5 @@
-//! The live page of a running pipeline, from outside: its data against the log and the metrics, access rules, and
-//! streams that nobody reads.
+//! The live page of a running pipeline, as clients see it. The tests cover its data compared with the log and the
+//! metrics, access rules, and streams that nobody reads.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use super::endpoint::{begin_of, get, scrape, url_of};
 use super::processes::{Running, folder, texts, warptape};
 
 const LOG: &str = "sqlite:page.db";
-/// Requests for a snapshot; each waits for seconds.
+/// Greatest number of requests for a snapshot; each may wait for seconds.
 const TRIES: u32 = 20;
 /// Streams that nobody reads, and bytes that a client's system takes for each.
 const SILENT: usize = 50;
@@ -20,7 +20,7 @@ const TAKEN_BYTES: usize = 4_096;
 /// Time in which a stream that takes more gets more: there are two snapshots a second for all.
 const STILL: Duration = Duration::from_secs(4);
 
-/// Returns a snapshot of the page, which may take its time on a busy machine.
+/// Returns a snapshot of the page. It may take some time on a busy machine.
 fn snapshot(url: &str) -> Value {
     for _ in 0..TRIES {
         let (status, text) = get(url, "/live.json", &[]);
@@ -32,7 +32,7 @@ fn snapshot(url: &str) -> Value {
     panic!("{url} makes no snapshot")
 }
 
-/// Returns a pipeline that has read everything of a log with a synthetic market.
+/// Starts a pipeline, and returns it once it has read a whole log with a synthetic market.
 fn running(folder: &std::path::Path) -> (Running, String) {
     let feed = ["feed", "synth", "--symbols", "20", "--ticks", "60000", "--log", LOG];
     texts(&warptape(folder, &feed), 0);
@@ -62,7 +62,7 @@ fn the_page_shows_what_the_metrics_and_the_log_say() {
         lanes.iter().flat_map(|lane| lane["symbols"].as_array().expect("symbols")).collect();
     assert_eq!(homes.len(), 20, "each symbol lives on one lane: {homes:?}");
 
-    // The newest candle of a symbol is its newest bar in the log.
+    // The newest candle of a symbol must equal its newest bar in the log.
     let symbol = shown["symbols"][0]["symbol"].as_str().expect("a symbol");
     let bar = shown["symbols"][0]["bars"][0].as_str().expect("a bar");
     let (status, candles) =
@@ -100,7 +100,7 @@ fn the_page_shows_what_the_metrics_and_the_log_say() {
     }
     assert_eq!(newest["indicators"]["ema_fast"], last["ema_fast"]);
 
-    // A decision and a signal of the page are explained as the command explains them.
+    // The page must explain a decision and a signal in the same way as the command.
     let entry = shown["decisions"][0]["place"].as_str().expect("an entry");
     let (status, why) = get(&url, &format!("/why.txt?entry={entry}"), &[]);
     assert_eq!(status, 200, "{why}");

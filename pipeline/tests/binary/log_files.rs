@@ -1,5 +1,5 @@
-//! The files of an embedded log: checked, recovered and copied by the binary, and kept from strangers. Further, the
-//! messages of processes with too few resources.
+//! The files of an embedded log: checked, recovered and copied by the binary, and protected from other users. Also the
+//! messages of processes that lack resources.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -16,7 +16,7 @@ fn on_log(folder: &Path, command: &[&str], code: i32) -> (String, String) {
     texts(&warptape(folder, &[command, &LOG].concat()), code)
 }
 
-/// Creates a log as a killed process leaves it: with ticks in its file, and more in its write-ahead log alone.
+/// Creates a log like one that a killed process leaves: with ticks in its file, and more in its write-ahead log only.
 fn killed_feed(folder: &Path) {
     on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "20000"], 0);
     let log = SqliteLog::open_existing(folder.join("w.db")).expect("a log");
@@ -111,7 +111,7 @@ fn a_log_is_checked_copied_and_recovered() {
     let (said, _) = texts(&warptape(folder, &["log", "check", "--log", "sqlite:copy.db"]), 0);
     assert!(said.ends_with(": whole\n"), "{said}");
 
-    // One flipped bit in the write-ahead log loses everything after it.
+    // One flipped bit in the write-ahead log makes everything after it unreadable.
     let wal = folder.join("w.db-wal");
     let mut bytes = std::fs::read(&wal).expect("it is there");
     let middle = bytes.len() / 2;
@@ -147,7 +147,7 @@ fn damage_is_named_with_its_place() {
     on_log(folder, &["feed", "synth", "--symbols", "20", "--ticks", "20000"], 0);
     let path = folder.join("w.db");
     let mut bytes = std::fs::read(&path).expect("a log");
-    // A symbol's name lies within a block of ticks, wherever SQLite has put the block.
+    // A symbol's name lies within a block of ticks, wherever SQLite stored the block.
     let place = bytes.windows(6).rposition(|found| found == b"SYNTH:").expect("a symbol");
     bytes[place + 5] ^= 16;
     std::fs::write(&path, bytes).expect("it can be written");
@@ -182,8 +182,8 @@ fn files_of_a_log_are_for_their_owner_alone() {
     }
 }
 
-/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is told to end after
-/// `told_after_s` seconds. It must give a reason if it cannot go on. Returns true if it could.
+/// Runs the binary under a limit of the shell's `ulimit`. The process ends by itself, or is asked to end after
+/// `told_after_s` seconds. If it cannot continue, it must give a reason. Returns true if it succeeded.
 pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, command: &[&str]) -> bool {
     let told_after = told_after_s.map(|seconds| vec!["--preserve-status".to_owned(), seconds.to_string()]);
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
@@ -199,7 +199,7 @@ pub fn check_limited(folder: &Path, limit: &str, told_after_s: Option<u32>, comm
         .expect("a shell runs");
     let (status, error) = (output.status, String::from_utf8_lossy(&output.stderr));
     let what = format!("ulimit {limit}, {command:?}: {status}\n{error}");
-    // The standard library ends the process if a thread has no memory for the stack of its signals.
+    // The standard library aborts the process if a thread has no memory for its signal stack.
     if error.contains("failed to allocate an alternative stack") {
         return false;
     }
@@ -215,7 +215,8 @@ fn too_little_of_anything_is_an_error_that_says_so() {
     let demo = ["demo", "--ticks", "60000", "--data", "d"];
     let mut failed = 0;
     for command in [&feed[..], &demo] {
-        // Limits of descriptors, KiB of address space, and blocks of 512 bytes of a file, from far too little on.
+        // The limits are descriptors, KiB of address space, and file sizes in blocks of 512 bytes. They start far too
+        // small.
         for descriptors in [10, 14, 18, 22, 26, 30, 36, 44, 60] {
             failed += u32::from(!check_limited(folder().path(), &format!("-n {descriptors}"), None, command));
         }

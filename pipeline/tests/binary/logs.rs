@@ -1,4 +1,4 @@
-//! Logs of processes on standard error: JSON for machines, and more of it with `-v`.
+//! Log messages of processes on standard error: JSON for machines, and more messages with `-v`.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn log_in(folder: &Path) -> SqliteLog {
     SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the log of the feed")
 }
 
-/// Publishes bytes that are no tick.
+/// Publishes bytes that are not a tick.
 fn publish_garbage(log: &SqliteLog) {
     let mut producer = log.producer("poison").expect("a producer");
     producer.begin().expect("a transaction");
@@ -36,7 +36,7 @@ fn publish_garbage(log: &SqliteLog) {
     producer.commit().expect("it is committed");
 }
 
-/// Parses all lines of standard error; each must be an object with the members of every line.
+/// Parses all lines of standard error; each must be an object with the members that every line has.
 #[track_caller]
 fn objects(error: &str) -> Vec<Value> {
     let object = |line: &str| {
@@ -71,7 +71,7 @@ fn every_line_is_an_object_from_the_start_to_an_error() {
     let run = [&["run", "--log-format", "json", "-vv"][..], &LOG].concat();
     let mut process = Running::start(folder, &run);
     run_until_drained(&mut process, &log, "warptape");
-    // The periodic line of progress has numbers as well.
+    // The periodic progress line must also have its values as numbers.
     process.await_saying("ticks_per_second");
     process.signal("TERM");
     let (status, out, error) = process.finish();
@@ -93,7 +93,7 @@ fn every_line_is_an_object_from_the_start_to_an_error() {
     assert!(restored["spans"][0]["fields"]["partition"].is_i64(), "{restored}");
     message(&lines, "the engine has stopped");
 
-    // The run ends with an error: the log was processed under other stages.
+    // The run ends with an error, because the log was processed with other stages.
     let other = [("WARPTAPE__STAGES__BARS", "1s,tick:100"), ("WARPTAPE_LOG_FORMAT", "json")];
     let (_, error) = texts(&warptape_with(folder, &[&["run"][..], &LOG].concat(), &other), 2);
     let lines = objects(&error);
@@ -101,7 +101,7 @@ fn every_line_is_an_object_from_the_start_to_an_error() {
     assert_eq!(last["level"], "ERROR", "{last}");
     assert!(last["message"].as_str().expect("text").contains("stages.bars"), "{last}");
 
-    // Mistakes are found before anything runs.
+    // Wrong arguments and settings are reported before anything runs.
     for (arguments, environment) in [
         (&["run", "--log-format", "json", "--no-such-flag"][..], &[][..]),
         (&["run", "--log-format=json", "-c", "no-such-file.toml"], &[]),
@@ -121,7 +121,7 @@ fn a_panic_is_an_object_as_well() {
     let folder = folder();
     let folder = folder.path();
     feed(folder, "1");
-    // An unreadable failpoint is a mistake of a test, and panics.
+    // An invalid failpoint is a mistake in a test, so the process panics.
     let run = [&["run", "--log-format", "json"][..], &LOG].concat();
     let output = warptape_with(folder, &run, &[("WARPTAPE_FAILPOINT", "nonsense")]);
     let (_, error) = texts(&output, 101);
@@ -184,8 +184,8 @@ fn v_says_what_happens_in_the_order_in_which_it_does() {
         assert!(said.contains(part), "{part:?} is missing in\n{said}");
     }
 
-    // Without the flag, only notices and progress are shown. The log is new, because trade ids would repeat in the old
-    // one.
+    // Without the flag, only notices and progress are shown. A new log is used, because trade ids would repeat in the
+    // old one.
     for name in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()) {
         if name.to_string_lossy().contains("w.db") {
             fs::remove_file(name).expect("it is there");
@@ -193,7 +193,7 @@ fn v_says_what_happens_in_the_order_in_which_it_does() {
     }
     feed(folder, "1");
     let said = run(&[]);
-    // It may have reported the catch-up before the end.
+    // The process may have reported the catch-up before it ended.
     let notices = ["warptape run: ", "caught up: "];
     let is_notice = |line: &str| notices.iter().any(|notice| line.starts_with(notice));
     assert!(said.lines().all(|line| is_notice(line) || line.contains(" ticks · ")), "{said}");

@@ -1,5 +1,5 @@
-//! Time without stalls of the machine. A machine whose disk or processors stand still for seconds delays all its
-//! processes, which proves nothing about the tested code.
+//! Time without stalls of the machine. If a machine's disk or processors stand still for seconds, all its processes are
+//! late, which shows nothing about the tested code.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 
 /// Pause between two steps of the clock.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Greatest count of a step: the pause, and a write to a working disk. A step takes 51 ms on an idle machine, and 63 ms
-/// beside four busy processes on two cores. Longer time means that the machine stood still.
+/// Greatest counted length of a step: the pause, and a write to a working disk. A step takes 51 ms on an idle machine,
+/// and 63 ms beside four busy processes on two cores. A longer step means that the machine stood still.
 const STEP_MAX: Duration = Duration::from_millis(100);
 const WRITE_BYTES: usize = 4096;
 
-/// A clock that stands still while a small write does not reach the disk, and while its thread does not run.
+/// A clock that stops while a small write does not reach the disk, and while its thread does not run.
 pub struct MachineClock {
-    /// Written by the thread.
+    /// Time so far, in nanoseconds; written by the thread.
     given_ns: Arc<AtomicU64>,
-    /// Ends the thread when dropped.
+    /// Ends the thread when it is dropped.
     _stop: Sender<()>,
 }
 
 impl MachineClock {
-    /// Starts a clock that writes a file in this folder.
+    /// Starts a clock that writes to a file in this folder.
     pub fn start(folder: &Path) -> MachineClock {
         let file = File::create(folder.join("clock")).expect("a file");
         let given_ns = Arc::new(AtomicU64::new(0));
@@ -45,7 +45,7 @@ impl MachineClock {
         MachineClock { given_ns, _stop: stop }
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.given_ns.load(Ordering::Relaxed))
     }

@@ -1,6 +1,6 @@
-//! The real binary as processes: output, exit codes, effects on the log, and faults that it survives.
+//! Tests of the real binary as processes: output, exit codes, effects on the log, and faults that it must survive.
 //!
-//! Tests see it from outside only: through arguments, signals, standard output and the log's file.
+//! The tests use the binary only from outside: through arguments, signals, standard output and the log's file.
 
 mod anchors;
 mod asking;

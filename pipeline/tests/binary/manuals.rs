@@ -1,4 +1,4 @@
-//! Completions of shells, and manual pages, of all commands.
+//! Shell completions and manual pages of all commands.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,5 @@
-//! `mcp`: the tools answer as the commands do, hostile arguments do nothing, and nothing is written without the flag.
+//! `mcp`: the tools answer like the commands, hostile arguments have no effect, and nothing is written without the
+//! flag.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +33,8 @@ fn two_runs() -> TempDir {
     folder
 }
 
-/// Returns the contents of all files. SQLite's own files beside a log come and go with its readers.
+/// Returns the contents of all files. SQLite's own files beside a log are omitted, because readers create and remove
+/// them.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
     let named = entries.map(|entry| (entry.file_name().into_string().expect("UTF-8"), entry.path()));
@@ -41,7 +43,7 @@ fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     lasting.map(|(name, path)| (name, fs::read(path).expect("a file"))).collect()
 }
 
-/// Runs a command on `a.db`, and returns what it prints.
+/// Runs a command on `a.db`, and returns its output.
 #[track_caller]
 fn printed(folder: &Path, command: &[&str], code: i32) -> String {
     texts(&warptape(folder, &[command, &["--log", "sqlite:a.db"]].concat()), code).0
@@ -114,7 +116,7 @@ fn tools_answer_as_the_commands_do() {
     }
     let facts = client.facts("why_not", json!({"lane": "cpu:1", "at": "5"}));
     assert_eq!(facts, json_of(path, &["replay", "why-not", "cpu:1", "--at", "5"], 0));
-    // The two logs differ, which is an answer and no error.
+    // A difference between the two logs is an answer, not an error.
     let facts = client.facts("diff", json!({"with": "sqlite:a.db", "log": "sqlite:b.db"}));
     assert_eq!(facts, json_of(path, &["replay", "diff", "a.db", "b.db"], 1));
     let facts =
@@ -125,7 +127,7 @@ fn tools_answer_as_the_commands_do() {
     assert_eq!(client.text("topics", json!({})), printed(path, &["topics"], 0));
     tails(path, &mut client);
 
-    // Errors are the command's own, without a hint at its help.
+    // Errors are the command's own, without its hint at `--help`.
     for (tool, arguments, command) in [
         ("slowest", json!({"since": "yesterday"}), &["replay", "slowest", "--since", "yesterday"][..]),
         ("why", json!({"subject": "SYNTH:NONE"}), &["replay", "why", "SYNTH:NONE"]),
@@ -145,7 +147,7 @@ fn tools_answer_as_the_commands_do() {
     assert!(contents(path) == before, "a tool has changed a file");
 }
 
-/// The records are those of the command, from either end.
+/// The tool returns the same records as the command, from either end.
 fn tails(path: &Path, client: &mut Client) {
     let all = printed(path, &["tail", "signals", "--from-beginning", "--exit-at-end", "-o", "json"], 0);
     let all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -222,12 +224,12 @@ fn hostile_arguments_do_nothing() {
         let refusal = client.refusal(tool, arguments.clone());
         assert!(refusal.contains(expected), "{tool} {arguments}: {refusal}");
     }
-    // Tools that write or need an endpoint are not there, and a call of one is an error of the protocol.
+    // Tools that write or need an endpoint are not offered, and calling one is a protocol error.
     for tool in ["write_report", "write_timeline", "write_model", "metrics", "run", "../verify"] {
         let answer = client.ask("tools/call", &json!({"name": tool, "arguments": {"name": "x"}}));
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }
-    // The server has survived all of it.
+    // The server has survived all these calls.
     assert_eq!(client.facts("verify", json!({}))["divergence"], Value::Null);
     assert_eq!(client.end(), Some(0));
     assert!(contents(path) == before, "a hostile argument has changed a file");
@@ -256,13 +258,13 @@ fn files_are_written_only_into_the_folder_of_the_flag() {
         let result = client.call(tool, more.clone());
         let written = path.join("out").join(file).canonicalize().expect("the file is there");
         assert_eq!(result["structuredContent"]["path"].as_str(), written.to_str(), "{result}");
-        // Existing files stay as they are.
+        // Existing files are not changed.
         let bytes = fs::read(&written).expect("a file");
         let refusal = client.refusal(tool, more);
         assert!(refusal.contains(file), "{refusal}");
         assert!(fs::read(&written).expect("a file") == bytes, "{file} was overwritten");
     }
-    // The modelled run is a log from now on, here only.
+    // The modelled run can now be used as a log, but only in this server.
     let model = format!("sqlite:{}", path.join("out/slow.db").canonicalize().expect("a file").display());
     assert_eq!(
         client.tools()["diff"]["inputSchema"]["properties"]["with"]["enum"],
@@ -289,7 +291,7 @@ fn calls_end_with_their_time_their_client_or_their_server() {
     let path = folder.path();
     let config = path.join("w.toml").display().to_string();
     let servers = |more: &[&str]| {
-        // The pipe of the server before would have this one wait as well.
+        // A pipe left by the previous server would also block this one.
         drop(fs::remove_file(&config));
         fs::write(&config, "").expect("a file");
         let arguments = [&["--log", "sqlite:a.db", "-c", &config], more].concat();
@@ -321,7 +323,7 @@ fn calls_end_with_their_time_their_client_or_their_server() {
     let cancelled = json!({"requestId": id, "reason": "enough"});
     client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
     client.await_children(0);
-    // Two commands run at a time, and others are answered meanwhile.
+    // Two commands run at a time, while other requests are answered.
     for _ in 0..3 {
         client.request("tools/call", &call);
     }
@@ -344,11 +346,11 @@ fn calls_end_with_their_time_their_client_or_their_server() {
     assert!(error.contains("let an assistant's client start this command"), "{error}");
 }
 
-/// Replaces a configuration by a pipe that never ends while it is held: commands that read it do not end either.
+/// Replaces a configuration by a pipe that stays open while it is held. Commands that read it do not end.
 fn endless(config: &Path) -> fs::File {
     fs::remove_file(config).expect("a file");
     assert!(Command::new("mkfifo").arg(config).status().expect("mkfifo").success());
-    // Linux opens both ends at once without waiting.
+    // Linux opens both ends at once, without waiting.
     fs::File::options().read(true).write(true).open(config).expect("a pipe")
 }
 

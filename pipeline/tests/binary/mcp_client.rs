@@ -1,4 +1,4 @@
-//! A client of `mcp`, which speaks JSON-RPC by hand.
+//! A client of `mcp` that sends and parses JSON-RPC itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::processes::{DEADLINE, WARPTAPE};
 
-/// A client of a server, which is killed when dropped.
+/// A client with its server; the server is killed when the client is dropped.
 pub struct Client {
     child: Child,
     input: Option<ChildStdin>,
@@ -21,7 +21,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts a server and introduces itself. Returns the server's introduction too.
+    /// Starts a server and initialises the session. Also returns the server's answer.
     pub fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (Self, Value) {
         let mut child = Command::new(WARPTAPE)
             .arg("mcp")
@@ -50,7 +50,7 @@ impl Client {
         (client, hello["result"].clone())
     }
 
-    /// A server of the log `a.db` without further arguments.
+    /// Starts a server of the log `a.db` without further arguments.
     pub fn of_a(folder: &Path) -> Self {
         Self::start(folder, &["--log", "sqlite:a.db"], &[]).0
     }
@@ -67,7 +67,7 @@ impl Client {
         self.next_id
     }
 
-    /// Returns the next message, which must be JSON: standard output has nothing else.
+    /// Returns the next message. It must be JSON, because standard output contains nothing else.
     #[track_caller]
     pub fn message(&mut self) -> Value {
         let line = self.lines.recv_timeout(DEADLINE).expect("a message");
@@ -94,7 +94,7 @@ impl Client {
         answer["result"].clone()
     }
 
-    /// Returns the structured content of an answer, which its text repeats.
+    /// Returns the structured content of an answer, after checking that the answer's text repeats it.
     #[track_caller]
     pub fn facts(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
@@ -118,7 +118,7 @@ impl Client {
         result["content"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// Returns the message of a call that fails.
+    /// Returns the error message of a call that must fail.
     #[track_caller]
     pub fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
@@ -126,14 +126,15 @@ impl Client {
         result["content"][0]["text"].as_str().expect("a text").to_owned()
     }
 
-    /// Returns the tools by their names.
+    /// Returns the tools by name.
     pub fn tools(&mut self) -> BTreeMap<String, Value> {
         let answer = self.ask("tools/list", &json!({}));
         let tools = answer["result"]["tools"].as_array().expect("a list").clone();
         tools.into_iter().map(|tool| (tool["name"].as_str().expect("a name").to_owned(), tool)).collect()
     }
 
-    /// Returns the number of the server's child processes that run. One that has ended may wait to be reaped.
+    /// Returns the number of running child processes of the server. An ended one that waits to be reaped does not
+    /// count.
     pub fn children(&self) -> usize {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
@@ -159,7 +160,7 @@ impl Client {
         self.child.id()
     }
 
-    /// Waits for the end of the server, and returns its exit code.
+    /// Waits until the server ends, and returns its exit code.
     pub fn end(mut self) -> Option<i32> {
         drop(self.input.take());
         while self.lines.recv_timeout(DEADLINE).is_ok() {}

@@ -1,5 +1,5 @@
 //! Alerts and the dashboard over real pipelines with planted faults. `/health` names each fault, its alert fires and no
-//! other does, and every query of the dashboard is answered.
+//! other does, and every query of the dashboard gets an answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,14 +19,14 @@ use super::prometheus::{Prometheus, component, deployed, endpoint_of, get};
 use super::redis_server::RedisServer;
 use super::verifier::Verifier;
 
-/// Longest time from a fault's effect on the metrics to its alert, in seconds. Below is the factor for a machine that
-/// is busy with other tests.
+/// Longest time from a fault's effect on the metrics to its alert, in seconds. The next constant is the factor for a
+/// machine that is busy with other tests.
 const FIRES_MAX_S: f64 = 30.0;
 const BUSY: f64 = 2.0;
-/// Alert that may fire on a machine that is busy with other tests, because the load delays pipelines.
+/// Alert that may fire because other tests keep the machine busy, which delays pipelines.
 const OF_A_BUSY_MACHINE: &str = "WarptapeSignalsSlow";
 
-/// Breakers are off, because lanes of a busy machine may be slow beside others by chance.
+/// Configuration without breakers, because on a busy machine a lane may be slower than others by chance.
 const CONFIGURATION: &str = "\
 engine.devices = [\"cpu:2\"]
 stages.bars = [\"1s\", \"tick:20\"]
@@ -40,7 +40,7 @@ struct Pipeline {
     folder: TempDir,
     run: Running,
     endpoint: String,
-    /// An endless market.
+    /// Feed of an endless market.
     feed: Running,
 }
 
@@ -78,18 +78,18 @@ struct Fault<'a> {
     instance: &'a str,
     endpoint: &'a str,
     alert: &'a str,
-    /// Effect on the metrics: an expression that has a series from then on.
+    /// Effect of the fault on the metrics: an expression that has a series from the effect on.
     effect: &'a str,
     component: &'a str,
-    /// Part of the component's reason.
+    /// Text that the component's reason must contain.
     reason: &'a str,
-    /// Alerts that may follow.
+    /// Alerts that may fire in consequence.
     consequences: &'a [&'a str],
 }
 
 impl Fault<'_> {
-    /// Waits until the component names the fault and the alert fires, and asserts that no other has fired. Prints the
-    /// time that this took, if the time of the fault is known.
+    /// Waits until the component names the fault and the alert fires, and asserts that no other alert has fired. Prints
+    /// how long this took, if the time of the fault is known.
     #[track_caller]
     fn check(&self, prometheus: &Prometheus, planted: Option<Instant>) {
         let Fault { instance, alert, .. } = self;
@@ -121,7 +121,7 @@ fn expect_none_but(prometheus: &Prometheus, instance: &str, allowed: &[&str]) {
     assert!(others.is_empty(), "{others:?} fired for {instance}; allowed: {allowed:?}");
 }
 
-/// Waits until a pipeline has been seen to commit.
+/// Waits until Prometheus has seen a pipeline commit.
 #[track_caller]
 fn await_commits(prometheus: &Prometheus, instance: &str) {
     let commits = format!(
@@ -138,7 +138,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
     let well = Pipeline::start("well", "", &[]);
     let mut without_redis = Pipeline::start("without-redis", &hot_state, &[]);
     let poisoned = Pipeline::start("poisoned", "", &[]);
-    // It commits once a minute, so its latency is up to that.
+    // The pipeline commits once a minute, so its latency reaches a minute.
     let slow = Pipeline::start("slow", "engine.commit_interval_ms = 60000", &[]);
     let hung = Pipeline::start("hung", "", &[("WARPTAPE_FAILPOINT", "LaneHangs:300")]);
     let all = [&well, &without_redis, &poisoned, &slow, &hung];
@@ -191,7 +191,7 @@ fn each_fault_of_a_pipeline_has_its_alert() {
         effect: "warptape_lane_stalled_seconds{} > 2",
         component: "lanes",
         reason: "has been working on one batch for",
-        // Unfinished work of the lane is not committed.
+        // Unfinished work of the lane cannot be committed.
         consequences: &["WarptapeLag", "WarptapeLagLarge", "WarptapePartitionPaused"],
         ..fault("hung", &hung.endpoint)
     };
@@ -205,13 +205,13 @@ fn each_fault_of_a_pipeline_has_its_alert() {
     };
     lag.check(&prometheus, None);
 
-    // A past fault fires no longer.
+    // The alert of a past fault no longer fires.
     redis.restart();
     without_redis
         .run
         .run_until("Redis is found again", || prometheus.firing("without-redis").is_empty().then_some(()));
     assert_eq!(component(&without_redis.endpoint, "hot_state").expect("an answer").0, "ok");
-    // Without a fault nothing fires.
+    // Without a fault, no alert fires.
     expect_none_but(&prometheus, "well", &[OF_A_BUSY_MACHINE]);
     assert_eq!(prometheus.rules().len(), alert_names().len());
 }
@@ -242,7 +242,7 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
         effect: "warptape_log_lost_seconds{} > 0",
         component: "log",
         reason: "broker lost ",
-        // Nothing can be committed, and the last transaction is open.
+        // Nothing can be committed, and the last transaction stays open.
         consequences: &[
             "WarptapeNotReady",
             "WarptapeCommitStuck",
@@ -262,12 +262,12 @@ fn a_lost_broker_has_its_alert_and_its_lag_is_not_known() {
     market.run_on(&mut run, &mut feed);
     run.run_until("nothing fires any more", || {
         let firing = prometheus.firing("kafka");
-        // Ticks read during the broker's outage count in the latencies of the last minute.
+        // Ticks that were read during the broker's outage count in the latencies of the last minute.
         firing.iter().all(|alert| alert == OF_A_BUSY_MACHINE).then_some(())
     });
     assert_eq!(component(&endpoint, "log").expect("an answer").0, "ok");
 
-    // The partitions end with the marker of the feed's last transaction, which is never committed.
+    // The partitions end with the marker of the feed's last transaction, whose offset the run never commits.
     feed.stop("TERM");
     run.run_until("nothing is behind any more", || {
         let lags = prometheus.query("warptape_partition_lag_records");
@@ -290,16 +290,16 @@ fn a_full_disk_is_told_before_and_after() {
 }
 
 fn fill(disk: &Disk) {
-    /// Less than a tenth of the disk, and enough for the ticks until the disk is full.
+    /// Space left on the disk: less than a tenth of it, but enough for the ticks until the disk is full.
     const SCARCE_KIB: usize = 5 * 1024;
     const FULL_KIB: usize = 0;
     let folder = folder();
     let folder = folder.path();
-    // Each tick ends a bar, so that there is much to write.
+    // Each tick closes a bar, so the run writes much.
     fs::write(folder.join("w.toml"), CONFIGURATION.replace("tick:20", "tick:1")).expect("a file");
     let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
-    // Ticks in the log are not fed again, so the second feed continues where the first ended.
+    // Ticks that are in the log are not fed again, so the second feed continues where the first ended.
     let feed = |ticks: &str| {
         let market = ["feed", "synth", "--symbols", "30", "--ticks", ticks, "--batch", "16"];
         texts(&warptape(folder, &[&market[..], &["-c", "w.toml", "--log", &url]].concat()), 0);
@@ -325,7 +325,7 @@ fn fill(disk: &Disk) {
     };
     fault.check(&prometheus, Some(Instant::now()));
 
-    // The pipeline meets the full disk, not the feed.
+    // The run must meet the full disk, not the feed, so it is stopped while the feed runs.
     run.signal("STOP");
     feed("10000");
     disk.fill(FULL_KIB);
@@ -375,17 +375,17 @@ fn queries() -> Vec<Query> {
     queries
 }
 
-/// A shadow policy, so that the dashboard has figures of one.
+/// Setting with a shadow policy, so that the dashboard has figures of one.
 const SHADOW: &str = "risk.shadow = [\"earliest-deadline\"]";
 
-/// Panels that are empty without a GPU, on the embedded log, or without a verifier's difference.
+/// Panels that are empty without a GPU, on the embedded log, or while a verifier finds no difference.
 const EMPTY: [&str; 3] = ["GPUs / ", "Kafka / ", "Verifier / Difference at sequence"];
 
 #[test]
 #[ignore = "long: see tests/run --all"]
 fn every_query_of_the_dashboard_is_answered() {
     let redis = RedisServer::start(&[]);
-    // Windows last a second, so that forecasts of the load can be judged meanwhile.
+    // Windows last a second, so that forecasts of the load can be judged during the test.
     let autoscale = "autoscale = { policy = \"predictive\", window_s = 1, start_s = 1 }";
     let settings = format!(
         "hot_state.url = \"{}\"\nrisk.quotas = [\"desk limit=10\"]\n{autoscale}\n{SHADOW}",
@@ -396,7 +396,7 @@ fn every_query_of_the_dashboard_is_answered() {
     let verifier = Verifier::start(pipeline.folder.path(), &common);
     let instances = [pipeline.instance(), ("verifier", &verifier.endpoint)];
     let servers = [Prometheus::start(&instances, true), Prometheus::start(&instances, false)];
-    // A counter that both servers have seen before it rises.
+    // Both servers must have scraped the counter before it rises.
     for server in &servers {
         server
             .run_until("it is scraped", || (server.count("warptape_risk_requests_total") > 0).then_some(()));
@@ -408,7 +408,7 @@ fn every_query_of_the_dashboard_is_answered() {
     for (server, name) in servers.iter().zip(["native", "classic"]) {
         for Query { panel, expression } in &all {
             if EMPTY.iter().any(|begin| panel.starts_with(begin)) {
-                // The query must be valid, and has no result.
+                // The query must be valid, and must have no result.
                 assert_eq!(server.count(expression), 0, "{panel}: {expression}");
             } else {
                 server.run_until(&format!("{panel} has series ({name}): {expression}"), || {
@@ -420,7 +420,7 @@ fn every_query_of_the_dashboard_is_answered() {
     }
     let [native, classic] = &servers;
     let now = |expression: &str| classic.number(expression).expect("a number");
-    // The tiles of the top row show the present state.
+    // The tiles of the top row show the current state.
     let tile = |title: &str| {
         let title = format!(" / {title}");
         &all.iter().find(|query| query.panel == title).expect("a tile").expression
@@ -428,7 +428,8 @@ fn every_query_of_the_dashboard_is_answered() {
     assert_eq!(now(tile("Ready")), 1.0);
     assert!(now(tile("Ticks/s")) > 0.0 && now(tile("Lag")) < 30.0);
 
-    // Once nothing changes, both servers have the same histogram: one native, one with classic buckets.
+    // Once nothing changes, both servers must have the same histogram: one as a native histogram, the other in classic
+    // buckets.
     let log = pipeline.log();
     let Pipeline { feed, mut run, endpoint, folder: _folder, .. } = pipeline;
     feed.stop("TERM");
@@ -450,9 +451,9 @@ fn check_histogram(
     native: &Prometheus,
     classic: &Prometheus,
 ) {
-    /// Bound of the first classic bucket; further bounds double.
+    /// Bound of the first classic bucket, in seconds; each further bound is twice the previous one.
     const FIRST_BOUND_S: f64 = 1e-4;
-    /// Greatest factor between neighbouring buckets of a native histogram.
+    /// Greatest ratio between the bounds of a bucket of a native histogram.
     const WIDTH: f64 = 1.1;
     let count = run.run_until(&format!("both servers have all of {metric}"), || {
         let (_, page) = get(&format!("{endpoint}/metrics"), &[]).expect("an answer");
@@ -514,7 +515,7 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
         };
         let severity = value("severity").trim_end_matches('}');
         assert!(["page", "ticket"].contains(&severity), "{name}: {severity}");
-        // Without known instances, none can be named.
+        // A rule about absent series cannot name an instance.
         assert!(
             rule.contains("absent(") || value("summary").contains("{{ $labels.instance }}"),
             "{name} does not say of which instance it is"
@@ -535,7 +536,7 @@ fn each_alert_has_a_test_and_a_section_that_says_what_to_do() {
     }
 }
 
-/// Rules are tested at the shipped intervals, because these determine the time until an alert.
+/// Rules are tested at the shipped intervals, because the time until an alert depends on them.
 #[test]
 fn intervals_are_those_that_rules_are_tested_at() {
     let all = |text: &str, key: &str, expected: &str| {
@@ -545,7 +546,7 @@ fn intervals_are_those_that_rules_are_tested_at() {
     let configuration = deployed("prometheus/prometheus.yml");
     all(&configuration, "scrape_interval: ", "5s");
     all(&configuration, "evaluation_interval: ", "5s");
-    // There is one group, so that a recorded series is ready for the next rule at the same time.
+    // There is only one group, so a recorded series is ready for the next rule at the same time.
     let rules = deployed("prometheus/warptape.rules.yml");
     assert_eq!(rules.matches("  - name: ").count(), 1);
     all(&rules, "interval: ", "5s");
@@ -575,7 +576,7 @@ fn rules_and_dashboard_ask_for_metrics_that_there_are() {
     let shown = asked(&queries().into_iter().map(|query| query.expression + "\n").collect::<String>());
     let unknown: Vec<_> = rules.union(&shown).filter(|name| !is_known(name)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
-    // The dashboard shows all metrics.
+    // The dashboard must show all metrics.
     let is_shown = |name: &&String| shown.contains(*name) || shown.contains(&format!("{name}_bucket"));
     let hidden: Vec<_> = known.iter().filter(|name| !is_shown(name)).collect();
     let left_out = ["warptape_read_records_total"];

@@ -1,12 +1,12 @@
-//! Neighbours on the same cluster: many of their topics come and go at once.
+//! Neighbours on the same cluster, whose topics are created and deleted in large numbers.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 use super::kafka_clients::given;
 
-/// Creates topics with a varying number of partitions, and deletes them, until standard input is closed. Prints the
-/// number of deletions.
+/// Script that creates topics with a varying number of partitions, and deletes them, until standard input is closed. It
+/// prints the number of deletions.
 const COME_AND_GO: &str = "\
 import select, sys
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,7 +22,7 @@ while rounds < 2 or not select.select([sys.stdin], [], [], 0)[0]:
 print(rounds * len(names))
 ";
 
-/// A process that creates and deletes the topics. It is killed when dropped.
+/// A process that creates and deletes topics; it is killed when dropped.
 pub struct Neighbours(Child);
 
 impl Neighbours {
@@ -32,7 +32,7 @@ impl Neighbours {
         Neighbours(python.spawn().expect("Python starts"))
     }
 
-    /// Ends the process after at least two creations of each topic. Returns the number of deletions.
+    /// Ends the process once it has created each topic at least twice. Returns the number of deletions.
     pub fn stop(mut self) -> u64 {
         drop(self.0.stdin.take());
         let mut told = String::new();

@@ -1,5 +1,5 @@
-//! The first hour. `demo` ends by itself or when told, and the command that it names proves the run. The proof fails on
-//! a log with one changed byte in a record.
+//! The first hour of a newcomer. `demo` ends by itself or when asked, and the command that it prints proves the run.
+//! The proof must fail on a log with one changed byte in a record.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,14 +29,14 @@ fn command_in(summary: &str) -> String {
     command.to_owned()
 }
 
-/// Runs a command line as a newcomer pastes it; returns standard output.
+/// Runs a command line as a newcomer would paste it, and returns standard output.
 #[track_caller]
 fn shell(folder: &Path, line: &str) -> String {
     let shell = Command::new("sh").args(["-c", line]).current_dir(folder).stdin(Stdio::null()).output();
     texts(&shell.expect("a shell"), 0).0
 }
 
-/// Asserts `N decisions, M signals: identical`, both above 0.
+/// Asserts that the output reads `N decisions, M signals: identical`, with both numbers above 0.
 #[track_caller]
 fn assert_identical(said: &str) {
     let counts =
@@ -60,7 +60,7 @@ impl Demo {
             texts(&warptape(folder.path(), &["demo", "--ticks", "200000", "--data", "demo"]), 0);
         assert!(summary.lines().any(|line| line.starts_with("ticks  ") && line.contains(" 200,000 ")));
         let path = folder.path().join("demo/demo.db");
-        // After its last process has ended, the log is one file.
+        // Once its last process has ended, the log is a single file.
         assert!(!folder.path().join("demo/demo.db-wal").exists());
         let bytes = std::fs::read(&path).expect("the log of the demo");
         Demo { path, bytes, command: command_in(&summary), folder }
@@ -70,7 +70,7 @@ impl Demo {
         SqliteLog::open_existing(&self.path).expect("the log of the demo")
     }
 
-    /// Runs the named command on the file with these bytes, and checks its exit code.
+    /// Runs the printed command on a log file with these bytes, and checks its exit code.
     #[track_caller]
     fn verify_with(&self, bytes: &[u8], code: i32) -> (String, String) {
         std::fs::write(&self.path, bytes).expect("the file can be written");
@@ -80,8 +80,8 @@ impl Demo {
         )
     }
 
-    /// Returns the difference that the named command reports for a log with another value in one record. A writer can
-    /// put anything into a log, with valid checksums.
+    /// Returns the difference that the printed command reports for a log in which one record has another value. A
+    /// writer can store anything in a log, with valid checksums.
     #[track_caller]
     fn verify_changed(&self, topic: &str, partition: i32, offset: i64, value: &[u8]) -> String {
         let path = self.path.with_file_name("changed.db");
@@ -122,7 +122,7 @@ impl Demo {
     }
 }
 
-/// Returns the entry with another lane in its first dispatch, and the expected text of the difference.
+/// Returns the entry with another lane in its first dispatch, and the difference text that this must give.
 fn with_other_lane(mut entry: JournalEntry) -> Option<(String, Vec<u8>)> {
     let is_dispatch = |decision: &Decision| matches!(decision, Decision::Dispatch(_));
     let index = entry.decisions.iter().position(is_dispatch)?;
@@ -138,8 +138,8 @@ fn with_other_lane(mut entry: JournalEntry) -> Option<(String, Vec<u8>)> {
     Some((told, bytes))
 }
 
-/// Returns an entry with a dispatch in the middle of the journal. Behind its sequence number and record come the
-/// expected text for another lane, and the value with that lane.
+/// Returns an entry with a dispatch, from the middle of the journal: its sequence number and its record. Then come the
+/// expected difference text for another lane, and the value with that lane.
 fn entry_with_other_lane(demo: &Demo) -> (i64, Record, String, Vec<u8>) {
     let all = records(&demo.log(), "journal", 0);
     let found = all[all.len() / 2..].iter().find_map(|record| {
@@ -151,7 +151,7 @@ fn entry_with_other_lane(demo: &Demo) -> (i64, Record, String, Vec<u8>) {
     found.expect("an entry with a dispatch")
 }
 
-/// Returns a signal in the middle of a partition.
+/// Returns a signal from the middle of a partition.
 fn some_signal(demo: &Demo) -> (i32, Record) {
     let log = demo.log();
     let found = (0..PARTITIONS).find_map(|partition| {
@@ -184,7 +184,7 @@ fn the_named_command_proves_the_demo_and_names_one_changed_field() {
         format!("signals partition {partition} offset {offset}, symbol {symbol}: different\n  value\n");
     assert!(said.starts_with(&place), "{said}");
 
-    // The original bytes are proven again, so only the change made the difference.
+    // The original bytes verify again, so only the change made the difference.
     assert_identical(&demo.verify_with(&demo.bytes, 0).0);
 }
 
@@ -253,7 +253,7 @@ fn a_log_that_is_cut_or_overwritten_is_exit_2_and_named() {
 #[test]
 fn a_demo_of_seconds_ends_by_itself() {
     let folder = folder();
-    // The first few thousand ticks come even on a slow machine, and give signals.
+    // Even on a slow machine, the first few thousand ticks arrive, and give signals.
     std::fs::write(folder.path().join("w.toml"), "stages.bars = [\"tick:20\"]\n").expect("a file");
     let demo = ["demo", "--seconds", "2", "--symbols", "10", "--data", ".", "-c", "w.toml"];
     let (summary, _) = texts(&warptape(folder.path(), &demo), 0);

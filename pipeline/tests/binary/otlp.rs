@@ -1,4 +1,4 @@
-//! Traces and metrics at a receiver with OpenTelemetry's own definitions, and at receivers that take nothing.
+//! Traces and metrics at a receiver that uses OpenTelemetry's own definitions, and at receivers that accept nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
@@ -24,9 +24,9 @@ const PARTITIONS: i32 = 4;
 pub struct Receiver {
     process: Child,
     input: ChildStdin,
-    /// Reads its output, so that it does not block.
+    /// Thread that reads the receiver's output, so that the receiver does not block.
     lines: JoinHandle<()>,
-    /// Requests taken so far.
+    /// Requests received so far.
     taken: Arc<Mutex<Vec<Value>>>,
     pub url: String,
 }
@@ -36,7 +36,7 @@ impl Receiver {
         Self::refusing(0)
     }
 
-    /// Starts a receiver that refuses this number of first requests on each path.
+    /// Starts a receiver that refuses the first `requests` requests on each path.
     fn refusing(requests: u32) -> Receiver {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scripts/otlp_receiver.py");
         let mut process = Command::new(given("WARPTAPE_TEST_PYTHON"))
@@ -61,7 +61,7 @@ impl Receiver {
         Receiver { process, input, lines, taken, url: format!("http://127.0.0.1:{}", port.trim()) }
     }
 
-    /// Returns all requests taken.
+    /// Returns all received requests.
     pub fn taken(mut self) -> Vec<Value> {
         drop(self.input);
         assert!(self.process.wait().expect("it ends").success());
@@ -75,7 +75,7 @@ fn feed(folder: &Path, seed: &str) {
     texts(&warptape(folder, &[&feed[..], &LOG].concat()), 0);
 }
 
-/// Runs until all is processed and ends the run; returns its output.
+/// Runs the pipeline until everything is processed, ends it, and returns its output.
 fn run(folder: &Path, url: &str, more: &[(&str, &str)], meanwhile: impl FnOnce()) -> String {
     let environment = [&[("WARPTAPE__OTLP__ENDPOINT", url)], more].concat();
     let mut process = Running::start_with(folder, &[&["run"][..], &LOG].concat(), &environment);
@@ -180,12 +180,12 @@ fn each_sampled_record_is_a_trace_from_its_read_to_the_commit_of_its_signals() {
             assert_eq!(time(one("commit"), "end_ns"), time(whole, "end_ns"));
         }
     }
-    // Each tick is a row, and watermarks are some more; each signal has one cause.
+    // Each tick is a row, and watermarks add some more; each signal has one cause.
     assert!(rows >= 20_000, "{rows}");
     assert_eq!(signals, count(&log, "signals"));
     assert!((2..=20).contains(&symbols_max), "{symbols_max}");
 
-    // The remaining trace belongs to the request.
+    // The last remaining trace belongs to the request.
     let [spans] = &traces.into_values().collect::<Vec<_>>()[..] else { panic!("one trace is left") };
     let whole = spans.iter().find(|span| span["parent"] == "").expect("a root");
     assert_eq!(
@@ -195,7 +195,7 @@ fn each_sampled_record_is_a_trace_from_its_read_to_the_commit_of_its_signals() {
     let names: BTreeSet<&str> = spans.iter().filter_map(|span| span["name"].as_str()).collect();
     assert_eq!(names, BTreeSet::from(["risk request", "wait", "prepare", "slice", "seal", "commit"]));
 
-    // The last value of each metric counts.
+    // Only the last value of each metric counts.
     let mut values: BTreeMap<String, (&Value, f64)> = BTreeMap::new();
     for metric in taken.iter().filter(|line| line["kind"] == "metric") {
         let name =
@@ -214,7 +214,7 @@ fn each_sampled_record_is_a_trace_from_its_read_to_the_commit_of_its_signals() {
     verify(folder);
 }
 
-/// Returns the rows of all batches in the journal.
+/// Returns the number of rows in all batches of the journal.
 fn rows_done(log: &SqliteLog) -> f64 {
     use warptape_schemas::decode_journal_entry;
     use warptape_schemas::journal::Decision;
@@ -227,13 +227,13 @@ fn rows_done(log: &SqliteLog) -> f64 {
     rows.sum::<i64>() as f64
 }
 
-/// Returns the ids of the records' traces.
+/// Returns the trace ids of the records.
 fn traced(taken: &[Value]) -> BTreeSet<&str> {
     let wholes = taken.iter().filter(|line| line["kind"] == "span" && line["name"] == "record");
     wholes.filter_map(|span| span["trace"].as_str()).collect()
 }
 
-/// Asserts that a receiver has a trace of each tick record, and the counts of the run.
+/// Asserts that a receiver has a trace of each tick record, and the run's counts.
 fn check_all(folder: &Path, taken: &[Value]) {
     let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log");
     assert_eq!(traced(taken).len() as i64, count(&log, "ticks"));
@@ -254,7 +254,7 @@ fn what_a_receiver_cannot_take_for_the_moment_is_sent_again() {
     let receiver = Receiver::refusing(2);
     let settings = [("WARPTAPE__OTLP__SAMPLE_PPM", "1000000"), ("WARPTAPE__OTLP__METRICS_INTERVAL_S", "1")];
     let url = receiver.url.clone();
-    // An ending process tries each request once, so it is told to end only after all requests arrived.
+    // An ending process tries each request only once, so it is asked to end only after all requests have arrived.
     let taken = receiver.taken.clone();
     let said = run(folder, &url, &settings, || {
         let log = SqliteLog::open_existing(folder.join("w.db")).expect("the log");
@@ -284,7 +284,7 @@ fn a_collector_takes_traces_and_metrics_and_sends_them_on() {
     check_all(folder, &receiver.taken());
 }
 
-/// Rotel, a collector that receives and exports OTLP; killed when dropped.
+/// Rotel, a collector that receives and exports OTLP; it is killed when dropped.
 struct Collector {
     process: Child,
     url: String,
@@ -293,7 +293,7 @@ struct Collector {
 impl Collector {
     /// Starts the collector, which sends its data to a receiver.
     fn start(folder: &Path, receiver: &str) -> Collector {
-        // A free port may be taken a moment later.
+        // Another process may take a free port a moment later.
         for _ in 0..10 {
             let ports = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
             let [http, grpc] = ports.map(|port| port.local_addr().expect("an address").to_string());
@@ -321,7 +321,7 @@ impl Collector {
         panic!("rotel ended by itself: {said}")
     }
 
-    /// Ends the collector, after it has sent all of its data.
+    /// Ends the collector after it has sent all its data.
     fn stop(mut self) {
         let killed = Command::new("kill").arg(self.process.id().to_string()).status();
         assert!(killed.expect("kill runs").success());
@@ -336,7 +336,7 @@ impl Drop for Collector {
     }
 }
 
-/// Returns the collector's binary within its Python package.
+/// Returns the path of the collector's binary in its Python package.
 fn rotel() -> std::path::PathBuf {
     let find = "import importlib.util as u, os; print(os.path.join(os.path.dirname(u.find_spec('rotel').origin), 'rotel-agent'))";
     let found =
@@ -360,7 +360,7 @@ fn a_sample_is_the_same_in_every_run() {
         let spans = taken.iter().filter(|line| line["kind"] == "span");
         spans.map(|span| span["trace"].as_str().expect("an id").to_owned()).collect()
     };
-    // Other ticks have the same places.
+    // Sampling depends on the records' offsets, so other ticks at the same offsets are sampled alike.
     let first = sampled("1");
     assert!(!first.is_empty());
     assert_eq!(first, sampled("2"));
@@ -369,7 +369,7 @@ fn a_sample_is_the_same_in_every_run() {
 #[test]
 fn a_receiver_that_hangs_or_refuses_costs_spans_and_nothing_else() {
     let all = [("WARPTAPE__OTLP__SAMPLE_PPM", "1000000")];
-    // The receiver accepts connections, but never answers.
+    // This receiver accepts connections, but never answers.
     let hanging = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = |listener: &TcpListener| format!("http://{}", listener.local_addr().expect("an address"));
     let folder = folder();
@@ -380,7 +380,7 @@ fn a_receiver_that_hangs_or_refuses_costs_spans_and_nothing_else() {
     assert!(said.contains("spans were not exported spans="), "{said}");
     drop(hanging);
 
-    // Nothing listens at the address.
+    // Nothing listens at this address.
     let gone = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = address(&gone);
     drop(gone);
@@ -391,7 +391,7 @@ fn a_receiver_that_hangs_or_refuses_costs_spans_and_nothing_else() {
     assert!(said.contains("spans were not exported spans="), "{said}");
     verify(folder);
 
-    // Invalid headers are a mistake of the configuration, which does not show them.
+    // Invalid headers are an error of the configuration, and the message does not show them.
     let headers = [("WARPTAPE__OTLP__ENDPOINT", url.as_str()), ("WARPTAPE__OTLP__HEADERS", "hidden")];
     let refused = super::processes::warptape_with(folder, &[&["run"][..], &LOG].concat(), &headers);
     let (_, error) = texts(&refused, 2);

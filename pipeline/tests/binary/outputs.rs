@@ -1,4 +1,4 @@
-//! Outputs of a run, record by record, and their comparison with another run's.
+//! Outputs of a run, record by record, and their comparison with the outputs of another run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use warptape_schemas::{
 
 use super::processes::{DEADLINE, ends};
 
-/// Topics whose bytes are a function of the ticks and the configuration.
+/// Topics whose bytes depend only on the ticks and the configuration.
 pub const OUTPUT_TOPICS: [&str; 3] = ["signals", "late", "dead-letter"];
 
-/// Wait of a reader for present records.
+/// Wait of a reader for existing records.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
 /// Records by topic and partition.
 pub type Outputs = BTreeMap<(String, i32), Vec<Record>>;
 
-/// Returns all records of a partition. Its last offsets may have none, so the reader's position shows the end.
+/// Returns all records of a partition. Its last offsets may have no record, so the reader's position shows the end.
 pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     let source = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&source)).expect("a partition of the log");
@@ -36,7 +36,7 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     all
 }
 
-/// Returns all outputs of a run in topics with this prefix, named without it.
+/// Returns all outputs of a run in topics with this prefix. The keys name the topics without it.
 pub fn outputs(log: &dyn EventLog, prefix: &str) -> Outputs {
     let of_topic = |topic: &'static str| {
         let name = format!("{prefix}{topic}");
@@ -46,8 +46,8 @@ pub fn outputs(log: &dyn EventLog, prefix: &str) -> Outputs {
     OUTPUT_TOPICS.into_iter().flat_map(of_topic).collect()
 }
 
-/// Outputs name the offset of the tick record that caused them. This replaces the offsets where the same ticks have
-/// other ones: that of a partition's n-th record by that of the n-th record here.
+/// Replaces the offset of the tick record that an output names as its cause, if the same ticks have other offsets
+/// elsewhere. The offset `n` of a partition becomes the offset of its `n`th record in `ticks`.
 pub fn move_sources(outputs: &mut Outputs, ticks: &[Vec<Record>]) {
     for ((topic, partition), records) in outputs {
         let moved = |offset: i64| ticks[*partition as usize][offset as usize].offset;
@@ -95,8 +95,8 @@ pub fn count(outputs: &Outputs, topic: &str) -> usize {
     outputs.iter().filter(|((name, _), _)| name == topic).map(|(_, records)| records.len()).sum()
 }
 
-/// Returns the first difference in words; `None` if key, headers and value of every record are the same in the same
-/// order. Create times differ between runs, and offsets differ if a log has some without records.
+/// Returns a description of the first difference; `None` if key, headers and value of every record are the same in the
+/// same order. Create times differ between runs, and offsets differ if a log has offsets without records.
 pub fn first_difference(expected: &Outputs, found: &Outputs) -> Option<String> {
     if !expected.keys().eq(found.keys()) {
         return Some(format!(
@@ -143,7 +143,7 @@ mod tests {
         BTreeMap::from([((signals.clone(), 0), partition(&["x"])), ((signals, 1), partition(values))])
     }
 
-    /// Asserts the reported place after `change` was made to the good outputs.
+    /// Asserts which place is reported after `change` was applied to the good outputs.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Vec<Record>), place: &str) {
         let good = of(&["a", "b", "c"]);

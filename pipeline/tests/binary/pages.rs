@@ -1,4 +1,4 @@
-//! The commands in the pages of docs/ work as they stand, in their order. The start page has a test of its own.
+//! The commands in the pages of docs/ must work as written, in their order. Another test covers the start page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use super::processes::{Running, WARPTAPE, folder, texts, warptape};
 use super::start_page::{blocks, of_workspace, page};
 
-/// Commands with one of these parts are skipped.
+/// Parts of commands that are skipped.
 const SKIPPED: [&str; 25] = [
-    // They need a broker, a Redis server or an endpoint at a fixed port.
+    // These need a broker, a Redis server or an endpoint at a fixed port.
     "kafka:",
     "redis",
     "http://",
@@ -21,23 +21,23 @@ const SKIPPED: [&str; 25] = [
     "warptape top",
     "localhost:",
     "warptape ready",
-    // They need a GPU.
+    // These need a GPU.
     "DEVICES=cuda",
-    // They need a secret or recordings of the reader.
+    // These need a secret or recordings of the reader.
     "/run/secrets",
     "spot.jsonl",
     "BTCUSDT-",
     "trades.dbn",
-    // They need a venue.
+    // These need a venue.
     "-live --symbols",
-    // It needs a request that waits.
+    // This needs a request that waits.
     "warptape risk cancel",
-    // They run for minutes.
+    // These run for minutes.
     "warptape train",
     "--seeds 20",
-    // It reads requests from a program.
+    // This reads requests from a program.
     "warptape mcp",
-    // They install something, or need programs that the project does not.
+    // These install something, or need programs that the project does not need.
     "docker ",
     "helm ",
     "cargo ",
@@ -48,10 +48,11 @@ const SKIPPED: [&str; 25] = [
     "b3sum ",
 ];
 
-/// Pages with commands that are no promises: lab notes name what was measured. The start page is tested elsewhere.
+/// Pages whose commands are not tested here. Lab notes only record what was measured, and the start page has its own
+/// test.
 const NOT_HERE: [&str; 2] = ["scheduling-results.md", "start.md"];
 
-/// Makes a test of each page, with the numbers of `warptape` commands run and of commands skipped.
+/// Makes a test of each page. It states how many `warptape` commands run, and how many commands are skipped.
 macro_rules! pages {
     ($($test:ident: $page:literal, $run:literal run, $skipped:literal skipped;)*) => {
         /// The pages that are tested here.
@@ -91,13 +92,13 @@ pages! {
 
 /// A step of a page.
 enum Step {
-    /// Commands of a block, one a line.
+    /// Commands of a block, one per line.
     Script(String),
-    /// A command without an end, which runs beside the following ones.
+    /// A command that does not end, so it runs beside the following ones.
     Beside(String),
 }
 
-/// The steps of a page, with the numbers of `warptape` commands among them and of commands skipped.
+/// The steps of a page, and the numbers of `warptape` commands that run and of commands that are skipped.
 #[derive(Default)]
 struct Plan {
     steps: Vec<Step>,
@@ -105,13 +106,13 @@ struct Plan {
     skipped: usize,
 }
 
-/// True if a test cannot run the command. The debugger without `-o` needs a terminal.
+/// True if a test cannot run the command. For example, the debugger without `-o` needs a terminal.
 fn is_skipped(command: &str) -> bool {
     let is_debugger = command.contains("warptape replay debug") && !command.contains(" -o ");
     is_debugger || SKIPPED.iter().any(|part| command.contains(part))
 }
 
-/// True if the command ends at Ctrl-C alone.
+/// True if the command ends only at Ctrl-C.
 fn is_endless(command: &str) -> bool {
     let is_without =
         |name: &str, ends: &[&str]| command.contains(name) && !ends.iter().any(|end| command.contains(end));
@@ -140,7 +141,7 @@ fn plan(page: &str) -> Plan {
                 continue;
             }
             script += command;
-            // The exit status 1 says that the runs differ, as two runs do.
+            // Exit status 1 means that the two runs differ, which is expected.
             script += if command.contains("warptape replay diff") { " || [ $? -eq 1 ]\n" } else { "\n" };
         }
         plan.steps.push(Step::Script(script));
@@ -148,7 +149,8 @@ fn plan(page: &str) -> Plan {
     plan
 }
 
-/// Returns a folder with what the page's commands need: files of the repository, and the log of earlier pages.
+/// Returns a folder with everything that the page's commands need: files of the repository, and the log of earlier
+/// pages.
 fn prepared(page: &str) -> TempDir {
     const INCIDENTS: &str = "tests/fixtures/incidents";
     let folder = folder();
@@ -174,7 +176,7 @@ fn prepared(page: &str) -> TempDir {
     folder
 }
 
-/// Starts a command that runs beside others. Variables stand before its name.
+/// Starts a command that runs beside others. Environment variables may precede its name.
 fn start(folder: &Path, command: &str, environment: &[(&str, &str)]) -> Running {
     let words: Vec<&str> = command.split_whitespace().collect();
     let name = words.iter().position(|word| *word == "warptape").expect("a command of warptape");

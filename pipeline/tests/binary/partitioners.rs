@@ -1,4 +1,4 @@
-//! Producers with different partitioners: a symbol in two partitions is two series, and the user is warned.
+//! Producers with different partitioners: a symbol in two partitions becomes two series, and the user is warned.
 
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 
@@ -33,12 +33,12 @@ fn a_symbol_in_two_partitions_is_told_of_everywhere() {
     run.run_until("it is shown", || shows(&url, 0.0));
     assert!(!get(&url, "/health", &[]).1.contains("partitioner"));
 
-    // Four of the seven symbols, twice each: the second time adds nothing.
+    // Four of the seven symbols are published twice each; the second time adds nothing.
     publish(&log, 2, 1..=4);
     publish(&log, 2, 8..=11);
     run_until_drained(&mut run, &log, "warptape");
     run.run_until("it is shown", || shows(&url, 4.0));
-    // Health is sampled, so it lags.
+    // Health is sampled, so the warning appears with a delay.
     run.run_until("health tells of it", || {
         let health = get(&url, "/health", &[]).1;
         (health.contains("\"partitioner\"") && health.contains("A:S1 in 0 and 2")).then_some(())
@@ -48,7 +48,7 @@ fn a_symbol_in_two_partitions_is_told_of_everywhere() {
     let summary = run.stop("TERM");
     assert!(summary.contains("split      symbols in two partitions: 4, the first being A:S1"), "{summary}");
 
-    // Restored symbols count as well.
+    // Restored symbols also count.
     let mut run = Running::start(folder.path(), &RUN);
     let url = url_of(&mut run);
     publish(&log, 0, 21..=21);

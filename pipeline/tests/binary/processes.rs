@@ -1,4 +1,4 @@
-//! Processes of the binary: run to their end, or run beside the test and ended with it at the latest.
+//! Processes of the binary. They run to their end, or beside the test, which ends them when it ends at the latest.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};
@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use warptape_eventlog::{EventLog, SqliteLog, TopicPartition};
 
-/// Time limit of any step of a test: far more than a busy machine needs.
+/// Time limit of any step of a test; it far exceeds the time that a busy machine needs.
 pub const DEADLINE: Duration = Duration::from_secs(120);
-/// Wait of a test between two checks of a state without notifications.
+/// Wait of a test between two checks of a state that has no notifications.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The binary under test.
@@ -48,7 +48,7 @@ pub fn is_long() -> bool {
     std::env::var_os("WARPTAPE_TEST_ALL").is_some()
 }
 
-/// Runs the binary in a folder on an emulated processor with the instructions of every x86-64, and no others.
+/// Runs the binary in a folder on an emulated processor with only the instructions of every x86-64.
 #[cfg(target_arch = "x86_64")]
 pub fn on_baseline(folder: &Path, arguments: &[&str]) -> Output {
     Command::new("qemu-x86_64")
@@ -70,11 +70,11 @@ pub fn texts(output: &Output, code: i32) -> (String, String) {
     (out, error)
 }
 
-/// A process beside the test. It is killed when dropped.
+/// A process that runs beside the test; it is killed when dropped.
 pub struct Running {
     child: Child,
     name: String,
-    /// Lines of standard output, sent by a thread; disconnected when the process has closed it.
+    /// Lines of standard output, sent by a thread. The channel disconnects when the process closes its output.
     lines: Receiver<String>,
     /// Standard error so far.
     said: Arc<Mutex<String>>,
@@ -104,7 +104,7 @@ impl Running {
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
-            // A test that has seen enough drops the receiver.
+            // A test that needs no more lines drops the receiver.
             stdout.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok())
         });
         let said = Arc::new(Mutex::new(String::new()));
@@ -123,7 +123,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Returns standard error so far, in whole lines.
+    /// Returns the standard error so far, in whole lines.
     pub fn said(&self) -> String {
         self.said.lock().expect("nobody panics while holding it").clone()
     }
@@ -142,7 +142,7 @@ impl Running {
         }
     }
 
-    /// Lets the process run for this long; fails if it ends meanwhile.
+    /// Lets the process run for this time; fails if it ends before.
     #[track_caller]
     pub fn run_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
@@ -161,7 +161,7 @@ impl Running {
         self.run_while_moving(what, || reached().ok_or(()))
     }
 
-    /// Waits until the process has written this to standard error; fails if it ends before.
+    /// Waits until the process has written this text to standard error; fails if the process ends before.
     #[track_caller]
     pub fn await_saying(&mut self, what: &str) {
         let said = self.said.clone();
@@ -169,8 +169,8 @@ impl Running {
         self.run_until(&format!("it says {what:?}"), || has_said().then_some(()));
     }
 
-    /// Waits until `look` returns `Ok`, without a limit in all. Fails if it returns the same `Err`, the present state,
-    /// for too long, or if the process ends before.
+    /// Waits until `look` returns `Ok`, with no limit on the total time. An `Err` contains the current state. The wait
+    /// fails if the state does not change for too long, or the process ends before.
     #[track_caller]
     pub fn run_while_moving<T, E: PartialEq + Debug>(
         &mut self,
@@ -206,7 +206,7 @@ impl Running {
         assert_eq!(status.signal(), Some(9), "{} had ended by itself with {status}", self.name);
     }
 
-    /// Waits for the process's end; returns the exit status, the rest of standard output, and standard error.
+    /// Waits until the process ends. Returns the exit status, the rest of standard output, and standard error.
     #[track_caller]
     pub fn finish(mut self) -> (ExitStatus, String, String) {
         let until = Instant::now() + DEADLINE;
@@ -222,11 +222,11 @@ impl Running {
         (status, out, self.kill_and_read())
     }
 
-    /// Sends a signal and waits for the end, which must be exit code 0; returns the rest of standard output.
+    /// Sends a signal and waits for the end, which must have exit code 0. Returns the rest of standard output.
     #[track_caller]
     pub fn stop(mut self, signal: &str) -> String {
         let name = self.name.clone();
-        // Before it handles the signal, the signal would kill it like any process.
+        // Until the process handles the signal, the signal would kill it.
         let process = self.id();
         self.run_until("it handles signals", || handles_termination(process).then_some(()));
         self.signal(signal);
@@ -235,7 +235,7 @@ impl Running {
         out
     }
 
-    /// Fails with the process's standard error.
+    /// Fails, and shows the process's standard error.
     #[track_caller]
     pub fn fail(&mut self, what: &str) -> ! {
         let error = self.kill_and_read();
@@ -243,7 +243,7 @@ impl Running {
     }
 
     fn kill_and_read(&mut self) -> String {
-        // The process may have ended already.
+        // The process may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
         if let Some(reader) = self.error.take() {
@@ -253,7 +253,7 @@ impl Running {
     }
 }
 
-/// True if a process catches SIGTERM, as Linux reports it.
+/// True if a process catches SIGTERM, according to Linux.
 fn handles_termination(process: u32) -> bool {
     const SIGTERM: u32 = 15;
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
@@ -276,7 +276,7 @@ pub fn ends(log: &dyn EventLog, topic: &str) -> Vec<i64> {
     found.map_or(Vec::new(), |info| info.offsets.iter().map(|range| range.next).collect())
 }
 
-/// Returns the committed offset of a group for each partition of the ticks, with the partition's end.
+/// Returns the committed offset of a group in each partition of the ticks, with the end of the partition.
 pub fn committed(log: &dyn EventLog, group: &str) -> Vec<(i64, i64)> {
     let one = |(partition, end): (i32, i64)| {
         let source = TopicPartition { topic: "ticks".to_owned(), partition };
@@ -294,7 +294,7 @@ pub fn run_until_drained(run: &mut Running, log: &dyn EventLog, group: &str) {
     });
 }
 
-/// Returns a folder with a configuration, `warptape.toml`, and a log of two process lives under it, `market.db`.
+/// Returns a folder with a configuration `warptape.toml`, and a log `market.db` of two process lives with it.
 #[track_caller]
 pub fn recorded(configuration: &str) -> TempDir {
     let folder = folder();

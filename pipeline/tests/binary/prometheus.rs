@@ -1,4 +1,4 @@
-//! A real Prometheus with the project's rules, over the pipelines of a test: queries, and times of alerts.
+//! A real Prometheus with the project's rules that scrapes the pipelines of a test: queries, and times of alerts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use super::processes::{DEADLINE, Running, folder};
 
-/// Prefix of the endpoint's address on a pipeline's standard error.
+/// Text before the endpoint's address on a pipeline's standard error.
 const SAYS: &str = "metrics and health: ";
 /// Wait of a test between two checks of values that change once a second.
 const LOOK: Duration = Duration::from_millis(200);
-/// Greatest number of ports to try: a free one may be taken a moment later.
+/// Greatest number of ports to try, because another process may take a free port a moment later.
 const PORTS_MAX: usize = 10;
-/// Time in seconds over which past alerts are searched: longer than any test takes.
+/// Time over which past alerts are searched, in seconds; it exceeds the duration of any test.
 const HISTORY_S: f64 = 1_200.0;
 
 /// Returns a file of the project's `deploy` folder.
@@ -36,7 +36,7 @@ pub fn endpoint_of(run: &mut Running) -> String {
     url.to_owned()
 }
 
-/// Returns status and text of a page; `None` without an answer.
+/// Returns the status and the text of a page; `None` without an answer.
 pub fn get(url: &str, query: &[(&str, &str)]) -> Option<(u16, String)> {
     let agent = ureq::Agent::config_builder()
         .timeout_global(Some(DEADLINE))
@@ -47,7 +47,7 @@ pub fn get(url: &str, query: &[(&str, &str)]) -> Option<(u16, String)> {
     Some((answer.status().as_u16(), answer.body_mut().read_to_string().ok()?))
 }
 
-/// Returns the state of a component and the reason, from `/health`.
+/// Returns the state of a component and its reason, from `/health`.
 pub fn component(endpoint: &str, name: &str) -> Option<(String, String)> {
     let (_, text) = get(&format!("{endpoint}/health"), &[])?;
     let health: Value = serde_json::from_str(&text).expect("JSON");
@@ -57,10 +57,10 @@ pub fn component(endpoint: &str, name: &str) -> Option<(String, String)> {
     Some((text("state"), text("reason")))
 }
 
-/// A series: its labels and a value.
+/// A series: its labels and its value.
 pub type Series = (BTreeMap<String, String>, f64);
 
-/// A server, which is killed when dropped. It scrapes and evaluates once a second.
+/// A server that scrapes and evaluates once a second; it is killed when dropped.
 pub struct Prometheus {
     child: Child,
     url: String,
@@ -68,7 +68,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes instances by name and URL of their endpoints, with native histograms or not.
+    /// Starts a server that scrapes instances, given by name and URL of their endpoints. `reads_native` enables native
+    /// histograms.
     pub fn start(instances: &[(&str, &str)], reads_native: bool) -> Prometheus {
         for _ in 0..PORTS_MAX {
             let folder = folder();
@@ -121,13 +122,13 @@ impl Prometheus {
         answer["data"].take()
     }
 
-    /// Returns the present number of series of an expression, including native histograms.
+    /// Returns the current number of series of an expression, including native histograms.
     #[track_caller]
     pub fn count(&self, expression: &str) -> usize {
         self.ask("query", &[("query", expression)])["result"].as_array().expect("a vector").len()
     }
 
-    /// Returns the present numbers of an expression.
+    /// Returns the current values of an expression.
     #[track_caller]
     pub fn query(&self, expression: &str) -> Vec<Series> {
         let data = self.ask("query", &[("query", expression)]);
@@ -135,7 +136,7 @@ impl Prometheus {
         series.map(|series| (labels(series), number(&series["value"][1]))).collect()
     }
 
-    /// Returns the number of an expression's only series; `None` without one.
+    /// Returns the value of an expression with a single series; `None` without a series.
     #[track_caller]
     pub fn number(&self, expression: &str) -> Option<f64> {
         let found = self.query(expression);
@@ -143,7 +144,7 @@ impl Prometheus {
         found.first().map(|(_, value)| *value)
     }
 
-    /// Returns the time at which an expression first had a series, by the server's clock.
+    /// Returns the time at which an expression first had a series, according to the server's clock.
     #[track_caller]
     fn first_s(&self, expression: &str) -> Option<f64> {
         let now_s = number(&self.ask("query", &[("query", "time()")])["result"][1]);
@@ -173,8 +174,8 @@ impl Prometheus {
         self.query(expression).into_iter().filter_map(|(mut labels, _)| labels.remove("alertname")).collect()
     }
 
-    /// Waits until an alert of an instance fires. Returns the seconds since `effect`, the fault's effect on the
-    /// metrics, first had a series, by the server's clock.
+    /// Waits until an alert of an instance fires. `effect` is the fault's effect on the metrics. Returns the seconds
+    /// from its first series to the alert, according to the server's clock.
     #[track_caller]
     pub fn await_alert(&self, alert: &str, instance: &str, effect: &str) -> f64 {
         let fires =
@@ -225,10 +226,10 @@ impl Drop for Prometheus {
 }
 
 fn configure(folder: &Path, instances: &[(&str, &str)]) {
-    // The interval is the only difference to the deployed rules.
+    // Only the interval differs from the deployed rules.
     let rules = deployed("prometheus/warptape.rules.yml").replace("interval: 5s", "interval: 1s");
     fs::write(folder.join("warptape.rules.yml"), rules).expect("a file");
-    // Verifiers have a job of their own.
+    // Verifiers are scraped by a job of their own.
     let (verifiers, pipelines): (Vec<_>, Vec<_>) =
         instances.iter().partition(|(name, _)| name.starts_with("verifier"));
     let job = |name: &str, instances: &[&(&str, &str)]| {

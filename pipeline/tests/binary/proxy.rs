@@ -1,6 +1,6 @@
-//! A TCP proxy before a broker that imitates faults of networks.
+//! A TCP proxy in front of a broker, which imitates network faults.
 //!
-//! It forwards whole Kafka messages, each of which begins with its length.
+//! The proxy forwards whole Kafka messages, each of which begins with its length.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 const END_TXN: i16 = 26;
 /// `api_key` of Produce, the request with records.
 const PRODUCE: i16 = 0;
-/// Far above any message of the tests.
+/// Greatest size of a message, in bytes; far above any message of the tests.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Faults of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// Each message arrives this much later.
     Latency(Duration),
     /// Connections are accepted, and nothing arrives until the fault is over.
     BlackHole,
-    /// The answer to each end of a transaction arrives this much later, and delays all after it.
+    /// The answer to each EndTxn request arrives this much later, and delays all messages after it.
     DelayedEndTxn(Duration),
-    /// Requests with records arrive only after the fault, and so do all after them on their connections.
+    /// Requests with records arrive only after the fault ends, and so do all later requests of their connections.
     HeldRecords,
 }
 
@@ -49,11 +49,11 @@ struct State {
     /// Both ends of each connection, with its number.
     connections: Vec<(u64, [TcpStream; 2])>,
     accepted: u64,
-    /// Connections with a smaller number are dead: they look open at both ends, but nothing arrives any more.
+    /// Connections with a smaller number are dead: both ends look open, but nothing arrives any more.
     dead_below: u64,
     /// Number of delayed answers.
     delayed: u64,
-    /// Number of held-up requests with records.
+    /// Number of delayed requests with records.
     held: u64,
 }
 
@@ -98,18 +98,18 @@ impl Proxy {
         }
     }
 
-    /// Forgets all connections without closing them, like a restarted router. New ones work.
+    /// Forgets all connections without closing them, like a router that restarts. New connections work.
     pub fn forget(&self) {
         let mut state = self.shared.state();
         state.dead_below = state.accepted;
     }
 
-    /// Returns the number of late answers to ends of transactions.
+    /// Returns the number of delayed answers to EndTxn requests.
     pub fn delayed(&self) -> u64 {
         self.shared.state().delayed
     }
 
-    /// Returns the number of held-up requests with records.
+    /// Returns the number of delayed requests with records.
     pub fn held(&self) -> u64 {
         self.shared.state().held
     }
@@ -133,7 +133,7 @@ impl Shared {
         // Without a broker, the connection is closed at once.
         let Some(upstream) = &state.upstream else { return };
         let Ok(broker) = TcpStream::connect(upstream) else { return };
-        // Small messages must not wait for larger ones.
+        // Small messages must not wait to be combined with others.
         client.set_nodelay(true).and(broker.set_nodelay(true)).expect("a socket has the option");
         let clone = |stream: &TcpStream| stream.try_clone().expect("a socket can be cloned");
         let number = state.accepted;
@@ -146,7 +146,7 @@ impl Shared {
             let (shared, late) = (self.clone(), late.clone());
             thread::spawn(move || {
                 let pump = Pump { shared, number, is_request, late };
-                // The other direction ends as well, however this one ended.
+                // However one direction ended, the other one is ended too.
                 drop(pump.run(&from, &to));
                 close(&[from, to]);
                 pump.shared.state().connections.retain(|(known, _)| *known != number);
@@ -157,7 +157,7 @@ impl Shared {
 
 fn close(ends: &[TcpStream; 2]) {
     for end in ends {
-        // It may be closed already.
+        // The socket may already be closed.
         drop(end.shutdown(Shutdown::Both));
     }
 }
@@ -167,7 +167,7 @@ struct Pump {
     shared: Arc<Shared>,
     number: u64,
     is_request: bool,
-    /// Correlation ids of requests whose answers will be delayed.
+    /// Correlation ids of requests whose answers must be delayed.
     late: Arc<Mutex<BTreeSet<[u8; 4]>>>,
 }
 
@@ -181,7 +181,7 @@ impl Pump {
         }
     }
 
-    /// Waits until the message may pass; false if it never arrives.
+    /// Waits until the message may pass; false if it must never arrive.
     fn wait(&self, message: &[u8]) -> bool {
         let mut state = self.shared.state();
         if let Some(delay) = self.delay(state.fault, message) {
@@ -222,12 +222,12 @@ impl Pump {
     }
 }
 
-/// Returns the kind of a request.
+/// Returns the `api_key` of a request; `None` if the message is too short.
 fn api_key(message: &[u8]) -> Option<i16> {
     Some(i16::from_be_bytes(message.get(4..6)?.try_into().ok()?))
 }
 
-/// Reads a message with the length before it.
+/// Reads a message, with the length in front of it.
 fn read_message(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut message = vec![0; 4];
     from.read_exact(&mut message)?;

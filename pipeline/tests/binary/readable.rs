@@ -1,4 +1,5 @@
-//! Ticks, late ticks, dead letters and signals as JSON: one shape for a tick, and text beside raw integers.
+//! Ticks, late ticks, dead letters and signals as JSON: a tick always has the same form, and raw integers have text
+//! beside them.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape};
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const START_NS: i64 = 1_723_075_200_000_000_001;
 const SECOND_NS: i64 = 1_000_000_000;
-/// A time in 2200: far ahead.
+/// A time in 2200, which is too far ahead.
 const AHEAD_NS: i64 = 7_258_118_400 * SECOND_NS;
 
 fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
@@ -33,8 +34,8 @@ fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
     }
 }
 
-/// Publishes the same trades in records of their own, in one record, and in one with scales, then a late trade and one
-/// far ahead.
+/// Publishes the same trades three times: in one record each, in a single record, and in a single record with scales.
+/// Then it publishes a late trade and one too far ahead.
 fn published(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     log.create_topics(&[TopicSpec { name: "ticks".to_owned(), partitions: 1, ..TopicSpec::default() }])
@@ -47,7 +48,7 @@ fn published(folder: &Path) -> SqliteLog {
     };
     let (mut batch, mut scaled) = (Vec::new(), Vec::new());
     encode_tick_batch(&trades, &mut batch).expect("good ticks");
-    // Prices are in units of 1e-11, and sizes are whole.
+    // Prices are in units of 1e-11, and sizes are whole numbers.
     let of_scales = |tick: &Tick| {
         let scales = Scales { price: 11, size: 0 };
         Tick { price_e9: tick.price_e9 * 100, size_e9: tick.size_e9 / SECOND_NS, scales, ..tick.clone() }

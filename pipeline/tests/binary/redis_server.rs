@@ -1,4 +1,4 @@
-//! Redis for tests: the given server, and own ones that may be killed, stopped and emptied.
+//! Redis servers for tests: the shared one, and others that a test may kill, stop and empty.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use super::processes::{DEADLINE, folder};
 /// Wait of a test between two checks whether a server answers.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Returns the URL of the Redis that tests share. Each test has a prefix of its own there.
+/// Returns the URL of the Redis server that tests share. Each test uses its own prefix there.
 pub fn shared() -> String {
     std::env::var("WARPTAPE_TEST_REDIS").expect(
         "WARPTAPE_TEST_REDIS is not set: `tests/services` starts a Redis and exports it, or give the URL of one, \
@@ -26,20 +26,20 @@ pub fn connect(url: &str) -> Connection {
     client.get_connection_with_timeout(DEADLINE).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-/// Greatest number of ports to try: a free one may be taken a moment later.
+/// Greatest number of ports to try, because another process may take a free port a moment later.
 const PORTS_MAX: usize = 10;
 
-/// A server of one test, without persistence. It is killed when dropped.
+/// A server of one test, without persistence; it is killed when dropped.
 pub struct RedisServer {
     child: Child,
     port: u16,
-    /// Options of the server; `{port}` stands for its port.
+    /// Options of the server, in which `{port}` is replaced by its port.
     options: Vec<String>,
     folder: TempDir,
 }
 
 impl RedisServer {
-    /// Starts a server with more options, in which `{port}` stands for its port.
+    /// Starts a server with further options, in which `{port}` is replaced by its port.
     pub fn start(options: &[&str]) -> RedisServer {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         for _ in 0..PORTS_MAX {
@@ -53,7 +53,7 @@ impl RedisServer {
         panic!("redis-server ended by itself on {PORTS_MAX} ports");
     }
 
-    /// Returns a URL on which no server listens: a privileged port of this machine that is not in use.
+    /// Returns a URL at which no server listens: a privileged port of this machine that is not in use.
     pub fn nowhere() -> String {
         "redis://127.0.0.1:1".to_owned()
     }

@@ -1,4 +1,5 @@
-//! A schema registry beside the log: records written in its frame, records read, and behaviour without it.
+//! A schema registry beside the log: records written in its frame, records read from it, and the behaviour while it is
+//! unavailable.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -22,7 +23,7 @@ const FEED: [&str; 9] =
     ["feed", "synth", "--ticks", "20000", "--symbols", "20", "-c", "w.toml", "--log=sqlite:w.db"];
 const PASSWORD: &str = "hunter2-must-not-be-seen";
 
-/// Writes a configuration with this registry; an empty address means none.
+/// Writes a configuration with this registry; an empty address means no registry.
 fn configure(folder: &Path, url: &str, more: &str) {
     let text = format!("[stages]\nbars = [\"tick:5\", \"1s\"]\n[schema_registry]\nurl = \"{url}\"\n{more}\n");
     std::fs::write(folder.join("w.toml"), text).expect("a file");
@@ -32,7 +33,7 @@ fn open(folder: &Path) -> SqliteLog {
     SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
 }
 
-/// Runs the pipeline over the present records; returns the summary.
+/// Runs the pipeline over the existing records, and returns the summary.
 #[track_caller]
 fn run_over(folder: &Path, log: &SqliteLog) -> String {
     let mut run = Running::start(folder, &RUN);
@@ -94,7 +95,7 @@ fn foreign_schema() -> String {
     json.to_string()
 }
 
-/// All subjects, each with the schema of its written versions.
+/// All subjects, each with the schema whose written versions it has.
 const SUBJECTS: [(&str, KnownSchema); 14] = [
     ("control-value", known::CONTROL),
     ("control.results-value", known::CONTROL_RESULT),
@@ -125,13 +126,13 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         log
     });
 
-    // Each record names a schema of its topic, by Confluent's naming strategies.
+    // Each record names a schema of its topic, according to Confluent's naming strategies.
     let state = stub.state();
     let names: Vec<&str> = state.subjects.keys().map(String::as_str).collect();
     assert_eq!(names, SUBJECTS.map(|(subject, _)| subject));
     assert!(state.levels.keys().eq(state.subjects.keys()), "{:?}", state.levels);
-    // New kinds of requests, answers, inputs and decisions are branches that earlier readers lack; new kinds of signals
-    // are symbols.
+    // In these subjects, new kinds of requests, answers, inputs and decisions add branches that earlier readers lack;
+    // new kinds of signals add symbols.
     let growing =
         ["control-value", "journal-value", "risk.requests-value", "risk.results-value", "signals-value"];
     for (name, schema) in SUBJECTS {
@@ -149,7 +150,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         }
         assert!(all(&logs[1], topic).iter().all(|record| fingerprint_of(&record.value).is_some()), "{topic}");
     }
-    // Each id is checked against the registered schema, and nothing else is asked for.
+    // Each id is checked against the registered schema, and nothing else is requested.
     let asked =
         state.requests.iter().filter_map(|request| request.strip_prefix("GET /schemas/ids/")?.parse().ok());
     let (asked, kept): (BTreeSet<u32>, BTreeSet<u32>) =
@@ -164,7 +165,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
         [("signals", known::SIGNAL), ("late", known::LATE_TICK)].into_iter().flat_map(written).collect();
     drop(state);
 
-    // The outputs are the same bytes, except for the frame.
+    // Except for the frame, the outputs have the same bytes.
     let [mut framed, plain] = [&logs[0], &logs[1]].map(|log| outputs(log, ""));
     for ((topic, _), records) in &mut framed {
         for record in records {
@@ -176,7 +177,7 @@ fn with_a_registry_every_record_is_framed_and_nothing_else_changes() {
     }
     assert_eq!(first_difference(&plain, &framed), None);
 
-    // Commands for people and replay decode the frame.
+    // Commands for people and replay can decode the frame.
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
     let verified = [with.path(), without.path()].map(|folder| texts(&warptape(folder, &verify), 0).0);
     assert!(verified[0].ends_with(" signals: identical\n"), "{}", verified[0]);
@@ -204,7 +205,7 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
         let mut state = stub.state();
         (state.add(&foreign_schema()), state.add(known::SIGNAL.text))
     };
-    // The foreign field is an empty string: one byte at the end.
+    // The foreign schema's additional field is an empty string, which is one byte at the end.
     let with_note = |number| [framed(number, foreign), vec![0]].concat();
     let unknown = foreign + 1_000;
     send(&log, &[with_note(1), framed(2, unknown), with_note(3), framed(4, signal), framed(5, unknown)]);
@@ -229,20 +230,20 @@ fn both_frames_are_read_by_id_and_by_fingerprint_and_an_unknown_id_is_a_dead_let
     assert!(letters[0].detail.contains(&format!("registry id {unknown}")), "{}", letters[0].detail);
     assert!(letters[1].detail.contains("the schema is of Signal"), "{}", letters[1].detail);
 
-    // A dead letter is sent back with its original bytes, not with our frame.
+    // A dead letter is sent back with its original bytes, not with Warptape's frame.
     let one = ["dlq", "replay", "--offset", "0", "-c", "w.toml", "--log", "sqlite:w.db"];
     assert!(texts(&warptape(folder, &one), 0).0.contains("ticks partition 0"));
     assert_eq!(records(&log, "ticks", 0).last().map(|record| record.value.clone()), Some(framed(2, unknown)));
     run_over(folder, &log);
 
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
-    // The request to publish the feed's ticks again is recorded.
+    // The journal records the request to publish the feed's ticks again.
     let (verified, _) = texts(&warptape(folder, &verify), 0);
     assert!(
         verified.contains(" signals: identical\nnote: trades with an id that their symbol had before: "),
         "{verified}"
     );
-    // Each id is asked for once in the life of a process.
+    // Each process requests an id only once.
     let count = |id: u32| {
         let request = format!("GET /schemas/ids/{id}");
         stub.state().requests.iter().filter(|made| **made == request).count()
@@ -275,7 +276,7 @@ fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
     away.state().is_away = true;
     refused(&away.url(), "", &["503", "away for a test", start[1]]);
 
-    // Basic authentication: `me` and the password, by RFC 7617.
+    // Basic authentication with user `me` and the password, according to RFC 7617.
     let guarded = RegistryStub::start(Some("Basic bWU6aHVudGVyMi1tdXN0LW5vdC1iZS1zZWVu"));
     std::fs::write(folder.join("password"), format!("{PASSWORD}\n")).expect("a file");
     refused(&guarded.url(), "", &["401", "WARPTAPE__SCHEMA_REGISTRY__PASSWORD_FILE"]);
@@ -295,7 +296,7 @@ fn a_registry_that_cannot_be_had_at_start_is_named_with_what_to_do() {
         state.subjects.insert("ticks-value".to_owned(), vec![id]);
     }
     refused(&taken.url(), "", &["ticks-value", "NAME_MISMATCH", "topics.prefix"]);
-    // The address of another service.
+    // The address leads to another service.
     refused(&format!("{}/other", taken.url()), "", &["404", "check that schema_registry.url"]);
 }
 
@@ -326,17 +327,17 @@ fn a_registry_that_gives_one_id_to_all_schemas_is_not_believed() {
         let named = ["id 70000", "holds another schema under that id", &stub.url()];
         assert!(named.iter().all(|word| error.contains(word)), "{error}");
     }
-    // No unreadable record was written: once the registry is right, all goes on.
+    // No unreadable record was written, so everything continues once the registry works.
     *stub.state() = State::default();
     texts(&warptape(folder.path(), &FEED), 0);
     let log = open(folder.path());
     run_over(folder.path(), &log);
 }
 
-/// Two partitions, and the time after which a record counts as stray.
+/// Settings with two partitions, and a shorter time after which a record counts as stray.
 const TWO_PARTITIONS: &str = "retry_ms = 1500\n[topics]\npartitions = 2";
 
-/// Returns the number of signals and late ticks of a partition: the outputs of trades with a known schema.
+/// Returns the number of signals and late ticks of a partition, which are the outputs of trades with a known schema.
 fn signals(log: &SqliteLog, partition: i32) -> usize {
     ["signals", "late"].map(|topic| records(log, topic, partition).len()).iter().sum()
 }
@@ -400,7 +401,7 @@ fn a_registry_that_is_away_is_waited_for_and_loses_no_record() {
     send(&log, &(0..10).map(|number| [framed(number, foreign), vec![0]].concat()).collect::<Vec<_>>());
     send_to(&log, 1, &(0..10).map(|number| framed(number, good)).collect::<Vec<_>>());
     run.run_until("the other partition goes on", || (signals(&log, 1) > before[1]).then_some(()));
-    // Longer than a stray record is asked for.
+    // The pause exceeds the time for which the id of a stray record is requested.
     run.run_for(Duration::from_secs(3));
     assert_eq!(signals(&log, 0), before[0]);
     let verify = ["replay", "verify", "--outputs", "-c", "w.toml", "--log", "sqlite:w.db"];
@@ -446,7 +447,7 @@ fn schema_ids_in_headers_are_read() {
     let count = |what: &str| stub.state().requests.iter().filter(|request| request.contains(what)).count();
     assert_eq!([count("a0a1a2a3-"), count("01010101-")], [1, 1], "once for each guid");
 
-    // Both the log and an exported file verify; the file needs no registry.
+    // Both the log and an exported file verify; the file does not need a registry.
     let verify = |log| ["replay", "verify", "--outputs", "-c", "w.toml", "--log", log];
     assert!(texts(&warptape(folder, &verify("sqlite:w.db")), 0).0.contains(" signals: identical\n"));
     let export =

@@ -1,5 +1,5 @@
-//! A small stand-in for a schema registry. It keeps schemas and subjects, answers Warptape's requests by Confluent's
-//! documentation, and records every request that deviates from it.
+//! A small replacement for a schema registry. It keeps schemas and subjects, answers Warptape's requests as Confluent's
+//! documentation specifies, and records every request that deviates from the documentation.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,31 +13,31 @@ use serde_json::{Value, json};
 const CONTENT_TYPE: &str = "application/vnd.schemaregistry.v1+json";
 const LEVELS: [&str; 7] =
     ["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"];
-/// Ids begin far from offsets, so that they are not confused.
+/// First id. It is far from usual offsets, so that ids and offsets are not confused.
 const FIRST_ID: u32 = 70_000;
 
 /// Contents of the registry, and its requests so far.
 #[derive(Default)]
 pub struct State {
-    /// Texts of schemas; the id is the index plus a constant.
+    /// Texts of schemas; the id of a schema is its index plus [`FIRST_ID`].
     schemas: Vec<String>,
-    /// Ids of each subject.
+    /// Ids of the schemas of each subject.
     pub subjects: BTreeMap<String, Vec<u32>>,
-    /// Compatibility of each subject.
+    /// Compatibility level of each subject.
     pub levels: BTreeMap<String, String>,
     /// Requests in order, such as `GET /schemas/ids/1`.
     pub requests: Vec<String>,
     /// Requests that deviate from the documentation.
     pub mistakes: Vec<String>,
-    /// Required value of the header `Authorization`; `None` without one.
+    /// Required value of the header `Authorization`; `None` if it is not required.
     authorization: Option<String>,
-    /// True to answer only that the service is unavailable.
+    /// True to answer every request with the error that the service is unavailable.
     pub is_away: bool,
-    /// True to give every schema the id of the first.
+    /// True to give every schema the id of the first one.
     pub has_one_id: bool,
-    /// Ids with another status and text as answer, like that of a proxy.
+    /// Ids that are answered with another status and text, like the answer of a proxy.
     pub broken: BTreeMap<u32, (u16, &'static str)>,
-    /// Ids by guid, which is the same in every context.
+    /// Ids by guid; a guid is the same in every context.
     pub guids: BTreeMap<String, u32>,
 }
 
@@ -54,19 +54,19 @@ pub fn tls_server() -> (Arc<ServerConfig>, String) {
     (Arc::new(config), certified.cert.pem())
 }
 
-/// A running registry; its thread ends with the test process.
+/// A running registry; its thread ends together with the test process.
 pub struct RegistryStub {
     state: Arc<Mutex<State>>,
     url: String,
 }
 
 impl RegistryStub {
-    /// Starts a registry that requires this header `Authorization`, if any.
+    /// Starts a registry that requires this `Authorization` header; `None`: no header.
     pub fn start(authorization: Option<&str>) -> RegistryStub {
         Self::listen(authorization, None)
     }
 
-    /// Starts a registry with TLS only; returns the certificate to trust, in PEM.
+    /// Starts a registry that only accepts TLS. Also returns the certificate to trust, in PEM.
     pub fn start_tls() -> (RegistryStub, String) {
         let (config, certificate) = tls_server();
         (Self::listen(None, Some(config)), certificate)
@@ -85,7 +85,7 @@ impl RegistryStub {
         std::thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 let (state, tls) = (shared.clone(), tls.clone());
-                // The client may go at any time.
+                // The client may close the connection at any time.
                 std::thread::spawn(move || match tls {
                     None => drop(serve(connection, &state)),
                     Some(tls) => {
@@ -115,7 +115,7 @@ impl RegistryStub {
 }
 
 impl State {
-    /// Returns the id of a schema, new or not.
+    /// Returns the id of a schema, which is added if it is new.
     pub fn add(&mut self, schema: &str) -> u32 {
         let index = self.schemas.iter().position(|known| known == schema).unwrap_or_else(|| {
             self.schemas.push(schema.to_owned());
@@ -124,12 +124,12 @@ impl State {
         FIRST_ID + index as u32
     }
 
-    /// Returns the schema of an id.
+    /// Returns the schema with an id; `None` if there is none.
     pub fn schema(&self, id: u32) -> Option<&str> {
         self.schemas.get(id.checked_sub(FIRST_ID)? as usize).map(String::as_str)
     }
 
-    /// Returns status and text of an answer.
+    /// Returns the status and the text of an answer.
     fn response(&mut self, request: &Request) -> (u16, String) {
         let (status, body) = self.answer(request);
         let id = request.path.strip_prefix("/schemas/ids/").and_then(|id| id.parse().ok());
@@ -181,7 +181,7 @@ impl State {
         (200, body.clone())
     }
 
-    /// Compatibility is checked only by name: records of two names are incompatible.
+    /// Registers a schema. Compatibility is checked only by name: records with different names are incompatible.
     fn register(&mut self, subject: &str, request: &Request) -> (u16, Value) {
         let body = self.body(request, &["schema", "schemaType"]);
         let name = |text: &str| Some(serde_json::from_str::<Value>(text).ok()?["name"].clone());
@@ -206,7 +206,7 @@ impl State {
         (200, json!({"id": id}))
     }
 
-    /// Parses the body of a request, which may have these members alone.
+    /// Parses the body of a request, which may have only these members.
     fn body(&mut self, request: &Request, members: &[&str]) -> Value {
         self.check(
             request.header("content-type") == Some(CONTENT_TYPE),
@@ -230,7 +230,7 @@ impl State {
 struct Request {
     method: String,
     path: String,
-    /// Names in lower case.
+    /// Headers, with names in lower case.
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }

@@ -1,6 +1,6 @@
-//! Retention on the ticks of a real Kafka: ticks covered by snapshots leave the topic. They are kept here, so that
-//! outputs can still be compared with all ticks. A broker that is killed within a minute forgets the removal, and has
-//! them again.
+//! Retention on the ticks of a real Kafka removes ticks covered by snapshots. They are kept here, so that outputs can
+//! still be compared with all ticks. A broker that is killed within a minute forgets the removal, and has the ticks
+//! again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::kafka_clients::given;
 use super::kafka_market::{GROUPS_PER_PARTITION, Market, PARTITIONS, behind};
 use super::outputs::records;
 
-/// Removes the records before an offset in each partition of a topic.
+/// Script that removes the records before an offset in each partition of a topic.
 const REMOVE: &str = "\
 import sys
 from confluent_kafka import TopicPartition
@@ -35,7 +35,7 @@ impl RemovedTicks {
         (0..partitions).map(|partition| kept.get(&partition).cloned().unwrap_or_default()).collect()
     }
 
-    /// Removes all ticks before the newest snapshot of each partition. Returns the number of records.
+    /// Removes all ticks before the newest snapshot of each partition. Returns the number of removed records.
     pub fn remove_processed(&self, market: &Market) -> u64 {
         let mut removed = 0;
         let mut offsets = Vec::new();
@@ -57,9 +57,9 @@ impl RemovedTicks {
     }
 }
 
-/// Returns the newest offset with a whole snapshot of a partition; 0 if there is none.
+/// Returns the newest offset with a complete snapshot of a partition; 0 if there is none.
 fn snapshot_offset(log: &dyn EventLog, topic: &str, partition: i32) -> i64 {
-    // Parts found and parts in all, by offset and group.
+    // Number of parts found and number of parts in all, by offset and group.
     let mut found: BTreeMap<i64, BTreeMap<i32, [i32; 2]>> = BTreeMap::new();
     for record in records(log, topic, partition) {
         let part = decode_snapshot(&record.value).expect("a part of a snapshot");

@@ -1,4 +1,5 @@
-//! Files fed to a campaign's log while it runs: broken off, continued, and fed again. Each of their ticks counts once.
+//! Files that are fed to a campaign's log while it runs: interrupted, continued, and fed again. Each of their ticks
+//! must count once.
 
 use std::time::Duration;
 
@@ -9,25 +10,25 @@ use super::strangers::market_time_ns;
 
 /// Venue of the files' ticks.
 pub const VENUE: &str = "REPEATED";
-/// Ticks of a file, and ticks per second while it may be broken off.
+/// Number of ticks of a file. The next constant is the feed's rate while it may be interrupted.
 const ROWS: u64 = 400;
 const TICKS_PER_SECOND: &str = "500";
-/// Longest time until the break.
+/// Greatest time until the interruption, in milliseconds.
 const LIFE_MS_MAX: u64 = 1_000;
 
-/// Files fed so far.
+/// Counts the files fed so far.
 #[derive(Default)]
 pub struct RepeatedFeeds {
     files: u64,
 }
 
 impl RepeatedFeeds {
-    /// Returns the number of ticks that the log must have of all files together.
+    /// Returns the number of ticks that the log must have from all files together.
     pub fn ticks(&self) -> u64 {
         self.files * ROWS
     }
 
-    /// Feeds a new file, kills the feed, feeds the file to its end, and once more; then feeds an earlier file again.
+    /// Feeds a new file, kills the feed, and feeds the file to its end twice. Then it feeds an earlier file again.
     #[expect(clippy::disallowed_methods, reason = "a time that is drawn is waited for")]
     pub fn feed(&mut self, scene: &dyn Scene, random: &mut Random) {
         let file = format!("repeated-{}.csv", self.files);
@@ -39,7 +40,7 @@ impl RepeatedFeeds {
 
         let mut killed = scene.feed_file(&file, &["--keep-order", "--rate", TICKS_PER_SECOND]);
         let life = Duration::from_millis(random.below(LIFE_MS_MAX));
-        // The feed may have ended.
+        // The feed may already have ended.
         std::thread::sleep(life);
         println!("  {file} is {} after {life:?}", if killed.is_running() { "killed" } else { "fed" });
         drop(killed);
@@ -53,9 +54,9 @@ impl RepeatedFeeds {
     }
 }
 
-/// Feeds a file to its end. Returns the output, and the number of the file's ticks in the log by the output.
+/// Feeds a file to its end. Returns the output, and the number of the file's ticks that the log has according to it.
 fn feed_whole(scene: &dyn Scene, file: &str) -> (String, u64) {
-    // Other ticks are newer, so its own are late, but none is lost.
+    // The log has newer ticks, so the file's ticks are late, but none is lost.
     let (status, told, error) = scene.feed_file(file, &["--keep-order"]).finish();
     assert!(status.success(), "{file}: {status}\n{told}{error}");
     let in_log = fed(&told);

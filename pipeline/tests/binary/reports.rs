@@ -1,5 +1,5 @@
-//! Reports: one page of a run that a browser shows correctly. It is never overwritten, and it shows differences of the
-//! run.
+//! Reports: one page about a run that browsers show correctly. Reports are never overwritten, and they show differences
+//! of the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,13 +55,13 @@ fn a_report_is_a_page_of_the_run() {
     ] {
         assert!(page.contains(expected), "{expected:?}");
     }
-    // Existing files are not overwritten, and nothing unfinished is left.
+    // Existing files are not overwritten, and no unfinished file is left.
     let (_, error) = report(here.path(), &["--to", "run.html"], 2);
     assert!(error.contains("exists, and existing files are never overwritten"), "{error}");
     assert_eq!(fs::read_to_string(here.path().join("run.html")).expect("the page"), page);
     assert!(!here.path().join("run.html-unfinished").exists());
 
-    // The page has a window, and omits what was not requested.
+    // The page is limited to a window, and omits what was not requested.
     let window = [
         "--to",
         "window.html",
@@ -91,8 +91,8 @@ fn a_report_is_a_page_of_the_run() {
     }
 }
 
-/// Checks the page in Chromium, at two widths, light and dark. Nothing may be cut, too small or too pale, or loaded
-/// from elsewhere.
+/// Checks the page in Chromium at two widths, in light and dark mode. Nothing may be cut off, too small, too pale, or
+/// loaded from another site.
 fn look_at(page: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/binary/report_in_browser.py");
     let mut python = Command::new(given("WARPTAPE_TEST_PYTHON"));

@@ -1,5 +1,5 @@
-//! `warptape risk` beside a running pipeline: every example is answered, errors are printed, and no command waits for
-//! ever.
+//! `warptape risk` beside a running pipeline: every example is answered, errors are printed, and no command waits
+//! forever.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const OPTION: [&str; 7] = ["price", "--kind", "call", "--strike", "100", "--expiry-days", "30"];
 const GIVEN: [&str; 4] = ["--spot", "100", "--volatility", "0.2"];
 
-/// A busy machine needs time.
+/// Arguments with a long timeout, because a busy machine needs time.
 const PATIENCE: [&str; 2] = ["--timeout-s", "120"];
 
 fn risk<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -39,7 +39,7 @@ fn ask_json(folder: &Path, arguments: &[&str], code: i32) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|problem| panic!("{problem}: {out}{error}"))
 }
 
-/// A log with a market, and a pipeline that has read all of it.
+/// Creates a log with a market, and a pipeline that has read all of it.
 fn market(folder: &Path) -> (SqliteLog, Running) {
     let feed = [&["feed", "synth", "--symbols", "5", "--ticks", "80000"][..], &LOG].concat();
     texts(&warptape(folder, &feed), 0);
@@ -49,7 +49,7 @@ fn market(folder: &Path) -> (SqliteLog, Running) {
     (log, run)
 }
 
-/// A log with all topics and no records.
+/// Creates a log with all topics but without records.
 fn silent(folder: &Path) -> SqliteLog {
     texts(&warptape(folder, &[&["topics", "create"][..], &LOG].concat()), 0);
     SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log")
@@ -71,7 +71,7 @@ fn every_example_is_answered() {
     let files = examples();
     assert!(!files.is_empty());
     for path in &files {
-        // A file's name begins with its command.
+        // A file's name begins with the name of its command.
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name in UTF-8");
         let command = name.split('_').next().expect("a first word");
         let path = path.to_str().expect("a path in UTF-8");
@@ -87,7 +87,7 @@ fn every_example_is_answered() {
     assert!(told.contains(&format!(" {} risk results: identical", 2 * files.len())), "{told}");
 }
 
-/// Writes a table of text as Parquet. A column becomes one of numbers or truth values if all of its cells are.
+/// Writes a table of text as Parquet. If all cells of a column are numbers or truth values, the column gets that type.
 fn write_parquet(text: &str, path: &Path) {
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     let (header, rows) = lines.split_first().expect("a header");
@@ -138,7 +138,7 @@ fn rows_of_csv_and_of_parquet_are_answered_alike() {
         assert_eq!(rows.len(), count, "{parquet}");
         assert!(rows.iter().all(|row| row["error"] == ""), "{parquet}");
     }
-    // A mistake is reported with its row.
+    // An error names the row.
     let bad = folder.path().join("bad.parquet");
     write_parquet(
         "id,kind,strike,expiry_days,spot,volatility\na,call,100,10,100,0.2\nb,call,NaN,10,100,0.2\n",
@@ -183,7 +183,7 @@ fn a_result_names_its_market_and_its_decision() {
     assert_eq!(format!("sequence {}", entry["record"]["sequence"]), sequence);
     assert_eq!(entry["record"]["input"]["TaskArrived"]["request_id"], "mine", "{entry}");
 
-    // The same numbers, given as arguments, have the same price, to the bit. A repeated request is not answered twice.
+    // The same numbers, given as arguments, give the same price, to the bit. A repeated request is not answered twice.
     let first = ask_json(folder.path(), &flags, 1);
     assert_eq!(
         (&first["outcome"]["code"], &first["outcome"]["field"]),
@@ -207,7 +207,7 @@ fn a_sweep_takes_recorded_bars() {
     let rules = rules.to_str().expect("UTF-8");
     let flags = ["sweep", "--symbols", "SYNTH:AAAA,SYNTH:AAAB", "--bars", "1s", "--rules", rules];
     let result = ask_json(folder.path(), &flags, 0);
-    // There are 3 × 2 crosses, and 2 of each other kind.
+    // There are 3 × 2 crosses, and 2 cells of each other kind.
     assert_eq!(result["outcome"]["cells"].as_array().map(Vec::len), Some(12), "{result}");
     let unknown = ["sweep", "--symbols", "SYNTH:ZZZZ", "--bars", "1s", "--rules", rules];
     let (_, error) = ask(folder.path(), &unknown, 2);
@@ -410,8 +410,8 @@ fn with_a_registry_requests_and_results_are_in_its_frame() {
     }
 }
 
-/// Requests from before a pipeline's start are answered while it catches up. One with a symbol without ticks yet waits
-/// until all present ticks are read, and has a bad row for it then.
+/// Requests from before a pipeline's start are answered while it catches up. A request with a symbol that has no ticks
+/// yet waits until all existing ticks are read. Then the symbol has a bad row in it.
 #[test]
 fn answers_of_a_catch_up_verify_and_symbols_not_read_yet_are_waited_for() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! One bad row among good ones only loses itself, whatever its record. An operator can undo the effect of many bad
+//! One bad row among good ones loses only itself, whatever record it is in. An operator can undo the effect of many bad
 //! rows.
 
 use std::path::Path;
@@ -40,7 +40,7 @@ fn letters(log: &SqliteLog) -> Vec<DeadLetter> {
     letters.iter().map(|record| decode_dead_letter(&record.value).expect("a dead letter")).collect()
 }
 
-/// Returns the starts of the bars.
+/// Returns the start times of the bars.
 fn bars(log: &SqliteLog) -> Vec<i64> {
     let signals = records(log, "signals", 0);
     let signals = signals.iter().map(|record| decode_signal(&record.value).expect("a signal"));
@@ -70,7 +70,7 @@ fn a_row_dated_a_year_ahead_costs_itself_in_records_of_any_size() {
         assert!(records(&log, "late", 0).is_empty(), "{summary}");
         verify(folder);
 
-        // The replay sends the row again, and no other.
+        // `dlq replay` sends only the bad row again.
         let (list, _) = texts(&warptape(folder, &[&["dlq", "list"][..], &LOG].concat()), 0);
         assert!(list.contains(if batch == "1" { "ticks:0:5" } else { "ticks:0:0 row 5" }), "{list}");
         let before = records(&log, "ticks", 0).len();
@@ -91,9 +91,9 @@ fn an_operator_undoes_a_jump() {
     let folder = market();
     let folder = folder.path();
     let seconds = |range: std::ops::Range<i64>| range.map(|second| START_MS + second * 1_000);
-    // There are enough ticks to end the partition's beginning.
+    // There are enough ticks to get past the beginning of the partition.
     feed(folder, "first.csv", seconds(0..2_000), "100");
-    // A symbol that is alone is followed.
+    // If it is the only symbol, its jump in time is followed.
     feed(folder, "wrong.csv", seconds(2_000..2_020).map(|time| time + YEAR_MS), "1");
     feed(folder, "late.csv", seconds(2_000..2_010), "10");
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
@@ -117,7 +117,7 @@ fn an_operator_undoes_a_jump() {
     assert!(seconds(2_010..2_090).all(|start| closed.contains(&start)), "{closed:?}");
     verify(folder);
 
-    // The next process continues from there.
+    // The next process continues from this time.
     feed(folder, "more.csv", seconds(2_100..2_200), "10");
     let mut second = run();
     run_until_drained(&mut second, &log, "warptape");

@@ -1,4 +1,4 @@
-//! A log that is processed under other stages than before.
+//! A log that is processed with other stages than before.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn other_stages_begin_a_segment_when_they_are_told_to() {
         "a start that did nothing is no segment"
     );
     feed_and_run(folder.path(), "2", &["--new-segment"], &OTHER);
-    // The new configuration is in force now, and the earlier one counts as another.
+    // The new configuration is now in force, so the earlier one counts as a different one.
     run(folder.path(), &[], &OTHER);
     texts(&warptape(folder.path(), &[&["run"][..], &LOG].concat()), 2);
     feed_and_run(folder.path(), "3", &["--new-segment"], &[]);

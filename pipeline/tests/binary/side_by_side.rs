@@ -6,7 +6,7 @@ use super::processes::{Running, committed, folder, run_until_drained, texts, war
 
 const LINES: usize = 50;
 
-/// Runs until more is committed than now.
+/// Runs until the group has committed more than now.
 #[track_caller]
 fn run_on(run: &mut Running, log: &SqliteLog) {
     let total = || committed(log, "warptape").iter().map(|(done, _)| done).sum::<i64>();
@@ -28,7 +28,7 @@ fn three_processes_share_a_file_and_a_second_run_is_refused() {
     run.run_until("ticks are there", || (!committed(&log, "warptape").is_empty()).then_some(()));
     run_on(&mut run, &log);
 
-    // The tail shows signals while they are made.
+    // `tail` shows signals as soon as they are made.
     let mut tail = Running::start(folder, &["tail", "signals", "-o", "json", "--log", "sqlite:w.db"]);
     for _ in 0..LINES {
         let line = tail.line();
@@ -37,7 +37,7 @@ fn three_processes_share_a_file_and_a_second_run_is_refused() {
     }
     assert!(feed.is_running() && run.is_running() && tail.is_running());
 
-    // A second process of the group learns which one is running, and the first goes on.
+    // A second process of the group is told which process already runs, and the first continues.
     let second = warptape(folder, &["run", "-c", "w.toml", "--log", "sqlite:w.db"]);
     let (out, error) = texts(&second, 1);
     let first = format!("process {}", run.id());

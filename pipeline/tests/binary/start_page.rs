@@ -1,4 +1,4 @@
-//! The commands in docs/start.md and README.md work unchanged, on a real Kafka broker if they name one.
+//! The commands in docs/start.md and README.md must work unchanged. If they name a Kafka broker, a real one is used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use super::kafka_clients::given;
 use super::processes::{Running, WARPTAPE, folder, texts};
 
-/// Address in the pages for a broker on the reader's machine.
+/// Address that the pages use for a broker on the reader's machine.
 const BROKER: &str = "kafka:localhost:9092";
 
-/// Returns a file or folder of the workspace.
+/// Returns the path of a file or folder of the workspace.
 pub fn of_workspace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
 }
@@ -18,7 +18,7 @@ pub fn page(name: &str) -> String {
     std::fs::read_to_string(of_workspace(name)).expect("a page of the workspace")
 }
 
-/// Returns the blocks of commands of a page.
+/// Returns the command blocks of a page.
 pub fn blocks(page: &str) -> Vec<&str> {
     page.split("```sh\n")
         .skip(1)
@@ -38,7 +38,7 @@ fn commands_of_the_start_page_work_in_their_order() {
         [("PATH", &*path), ("WARPTAPE__TOPICS__PREFIX", &prefix), ("WARPTAPE__ENGINE__GROUP", &group)];
     let (mut said, mut run, mut left_running) = (String::new(), 0, None);
     for block in blocks(&page) {
-        // The test's own broker replaces the container's.
+        // The test's own broker replaces the container.
         if block.starts_with("docker ") {
             continue;
         }
@@ -53,13 +53,13 @@ fn commands_of_the_start_page_work_in_their_order() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).current_dir(folder.path()).env_clear().envs(environment);
         said += &texts(&shell.stdin(Stdio::null()).output().expect("a shell"), 0).0;
-        // The second terminal is done: Ctrl-C in the first one.
+        // The commands of the second terminal are done, so Ctrl-C ends the command in the first one.
         if let Some(running) = left_running.take() {
             running.stop("INT");
         }
     }
     assert!(run > 12, "{run} commands");
-    // Each log has six bars: four of a second, one of a minute, one of five.
+    // Each log has six bars: four of a second, one of a minute, one of five minutes.
     assert_eq!(
         said.lines().filter(|line| line.ends_with(" decisions, 6 signals: identical")).count(),
         2,
@@ -68,12 +68,13 @@ fn commands_of_the_start_page_work_in_their_order() {
     assert_eq!(said.matches(r#""symbol":"MINE:ACME""#).count(), 6, "{said}");
     assert!(said.contains("caused by tick 0 of the record"), "{said}");
     let report = std::fs::read_to_string(folder.path().join("run.html")).expect("the report");
-    // How many signals it tells of depends on what the journal of so short a run knows of their times.
+    // The number of signals in the report is not checked: it depends on the times that the journal of such a short run
+    // has.
     assert!(report.contains("Run report: sqlite:mine.db") && report.contains("</svg>"), "{report}");
 }
 
-/// Commands with output in the README are those of the start page, of `tests/newcomer.sh`, or of a build with all
-/// features.
+/// Each README command with output must occur on the start page, in `tests/newcomer.sh`, or among those for a build
+/// with all features.
 #[test]
 fn commands_of_the_readme_are_tested() {
     let (readme, start) = (page("README.md"), page("docs/start.md"));

@@ -1,5 +1,5 @@
-//! Records of strangers among the ticks of a campaign: near every limit, most of them poison, and some in transactions
-//! that are never committed. All of them are counted, for comparison with the log and the dead letters.
+//! Foreign records among the ticks of a campaign: near every limit, most of them poison, and some in transactions that
+//! are never committed. All of them are counted, and compared with the log and the dead letters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,44 +19,46 @@ use super::kafka_poison::{noise, poison};
 use super::outputs::records;
 use super::processes::Running;
 
-/// Venues of strangers' published ticks, and of their aborted ones.
+/// Venue of good foreign ticks. The next constants are the venues of ticks too far ahead, and of aborted ticks.
 const GOOD: &str = "STRANGER";
 const AHEAD: &str = "AHEAD";
 const ABORTED: &str = "ABORTED";
 /// Greatest distance of a record's size from the limit, in bytes.
 const BELOW_LIMIT_BYTES: u64 = 64;
-/// Size of records that fit their topic only by the client's compression.
+/// Greatest size of records that fit their topic only after compression by the client, in bytes.
 const COMPRESSIBLE_BYTES_MAX: u64 = 16 << 20;
-/// Symbols of a batch at the limit of rows, and rows of a batch with symbols at their length limit.
+/// Number of symbols of a batch with the greatest number of rows. The next constant is the number of rows of a batch
+/// with the longest symbols.
 const WIDE_SYMBOLS: usize = 7;
 const LONG_SYMBOLS: u64 = 16;
-/// The eighth record of a jump would be followed.
+/// Greatest number of records of a jump; an eighth one would be followed.
 const AHEAD_RECORDS_MAX: u64 = 7;
-/// Jumps differ by more than the limit, so that no two of them count as one.
+/// Distance between jumps, in nanoseconds. It exceeds the limit, so no two jumps count as one.
 const AHEAD_STEP_NS: i64 = 10 * 86_400_000_000_000;
-/// Number of aborted ticks in each partition, and the time for which they stay open.
+/// Number of aborted ticks in each partition. The next constant is the greatest time for which their transaction stays
+/// open.
 const ABORTED_TICKS: u64 = 20;
 const OPEN_MS_MAX: u64 = 500;
-/// Compression of a bomb, and its number of records of 5 MB.
+/// Compression of a bomb. The next constant is its number of records of 5 MB each.
 const BOMB_CODEC: &str = "zstd";
 const BOMB_RECORDS: usize = 180;
 
-/// Kinds of strangers' records.
+/// Kinds of foreign records.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Poison of any reason.
+    /// Poison with a random reason.
     AnyPoison,
-    /// Noise, as large as the topic takes.
+    /// Noise of the greatest size that the topic accepts.
     LargeNoise,
-    /// Zeros, larger than the topic takes unless they are compressed.
+    /// Zeros that the topic accepts only in compressed form.
     Compressible,
     /// A good batch with the greatest number of rows.
     Wide,
-    /// A batch with one row more.
+    /// A batch with one row too many.
     TooWide,
-    /// Good ticks with the longest symbols.
+    /// Good ticks with the longest allowed symbols.
     LongSymbols,
-    /// Ticks too far ahead.
+    /// Ticks that are too far ahead.
     Ahead,
 }
 
@@ -72,19 +74,19 @@ const KINDS: [Kind; 7] = [
 
 /// A record or a batch that must become a dead letter.
 enum Dying {
-    /// A record, by key and value.
+    /// A record, given by its key and value.
     Record(Vec<u8>, Vec<u8>),
     /// A batch with this number of records.
     Batch(usize),
 }
 
-/// Strangers of an episode, with their records so far.
+/// The foreign records of an episode, as far as published.
 #[derive(Default)]
 pub struct Strangers {
-    /// Kinds still to come before any comes again.
+    /// Kinds that still have to come before any kind comes again.
     next: Vec<Kind>,
     published: i64,
-    /// Number of ticks processed as such.
+    /// Number of foreign ticks that are processed as ticks.
     good_ticks: u64,
     /// Number of ticks too far ahead.
     ahead_ticks: u64,
@@ -93,17 +95,17 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// Returns the required number of dead letters.
+    /// Returns the number of dead letters that there must be.
     pub fn dead(&self) -> u64 {
         self.poison.values().map(|records| records.len() as u64).sum()
     }
 
-    /// Returns the numbers of ticks in the log, and of other records.
+    /// Returns the number of foreign ticks in the log, and of other foreign records.
     pub fn readable(&self) -> [u64; 2] {
         [self.good_ticks + self.ahead_ticks, self.dead() - self.ahead_ticks]
     }
 
-    /// Publishes a record in some partition, beside the market's ticks.
+    /// Publishes a record in a random partition, among the market's ticks.
     pub fn publish(&mut self, scene: &dyn Scene, random: &mut Random) {
         if self.next.is_empty() {
             self.next = KINDS.to_vec();
@@ -133,7 +135,7 @@ impl Strangers {
         }
     }
 
-    /// Publishes a batch with unbounded unpacked size in some partition.
+    /// Publishes a batch with an unbounded unpacked size in a random partition.
     pub fn bomb(&mut self, market: &Market, random: &mut Random) {
         let partition = random.below(PARTITIONS as u64) as i32;
         println!("  a bomb in partition {partition}");
@@ -187,7 +189,7 @@ impl Strangers {
         }
     }
 
-    /// Begins a transaction over all partitions that is never committed: aborted, dropped, or fenced.
+    /// Begins a transaction over all partitions that is never committed: it is aborted, dropped, or fenced.
     pub fn abort(&mut self, scene: &dyn Scene, run: &mut Running, random: &mut Random) {
         let id = format!("{}-aborted", topic(scene));
         let mut producer = scene.log().producer(&id).expect("a producer");
@@ -211,7 +213,7 @@ impl Strangers {
         }
     }
 
-    /// Asserts that the log has these ticks by venue, and no others.
+    /// Asserts that the log has these ticks by venue, besides the foreign ones, and no others.
     pub fn check_ticks(&self, scene: &dyn Scene, others: &[(&str, u64)]) {
         let own = [(GOOD, self.good_ticks), (AHEAD, self.ahead_ticks)];
         let expected = own.iter().chain(others).filter(|(_, ticks)| *ticks > 0);
@@ -220,7 +222,7 @@ impl Strangers {
         assert_eq!(ticks_by_venue(scene), expected, "ticks in the log by venue");
     }
 
-    /// Asserts that each expected record became one dead letter, and no other did.
+    /// Asserts that each expected record became one dead letter, and that no other record did.
     pub fn check_dead_letters(&self, scene: &dyn Scene) {
         for partition in 0..scene.partitions() {
             let expected = self.poison.get(&partition).map_or(&[][..], Vec::as_slice);
@@ -244,7 +246,7 @@ impl Strangers {
     }
 }
 
-/// Returns the market's time in a partition, as far as it is readable.
+/// Returns the time of the market in a partition, as far as its records are readable.
 pub fn market_time_ns(scene: &dyn Scene, partition: i32) -> i64 {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let mut decoder = TickDecoder::new();

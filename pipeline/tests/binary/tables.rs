@@ -1,4 +1,5 @@
-//! Tables of `replay export`: equal to what `tail` prints field by field, and followed beside a running pipeline.
+//! Tables of `replay export`: they equal the output of `tail` field by field, and can be followed beside a running
+//! pipeline.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +13,8 @@ use super::kafka_clients::given;
 use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape};
 
-/// Compares tables with the lines of `tail`: arguments are the folder of the tables, then topic and lines of each.
+/// Script that compares tables with the output of `tail`. Its arguments are the folder of the tables, then a topic and
+/// its lines for each.
 const COMPARE: &str = r#"
 import json, sys
 from decimal import Decimal
@@ -98,7 +100,7 @@ fn warptape_on(folder: &Path, log: &str, arguments: &[&str]) -> String {
     texts(&warptape(folder, &[arguments, &["--log", log]].concat()), 0).0
 }
 
-/// Quotes and trades with other scales than nine digits, in event-time order after those of `source`.
+/// Returns quotes and trades whose scales are not nine digits, with event times after those of `source`.
 fn scaled_ticks() -> Vec<Tick> {
     let of = |number: i64| {
         let is_trade = number % 3 > 0;
@@ -122,7 +124,7 @@ fn scaled_ticks() -> Vec<Tick> {
     (0..60).map(of).collect()
 }
 
-/// Records of poison and good ticks, and others with scales of their own and large sizes.
+/// Returns records of poison, good ticks, ticks with their own scales, and ticks with large sizes.
 fn all_kinds() -> Source {
     let mut source = source(true);
     for (number, ticks) in scaled_ticks().chunks(10).enumerate() {
@@ -130,7 +132,7 @@ fn all_kinds() -> Source {
         encode_scaled_tick_batch(ticks, &mut bytes).expect("a batch");
         source[number % 2].push((bytes, None));
     }
-    // Their volumes need more than 64 bits of 1e-9.
+    // The volumes of these ticks need more than 64 bits in units of 1e-9.
     let large: Vec<Tick> = (0..6)
         .map(|number| Tick {
             symbol: "T:LARGE".to_owned(),
@@ -217,7 +219,7 @@ fn tables_are_chosen_by_name() {
     }
 }
 
-/// Counts rows of followed tables as DuckDB reads them, and checks that no record has two rows.
+/// Script that counts rows of followed tables as DuckDB reads them, and checks that no record has two rows.
 const COUNT: &str = r#"
 import duckdb, glob, json
 counts = {}
@@ -244,7 +246,7 @@ fn followed_tables_go_on_after_a_kill() {
         warptape_on(folder, "sqlite:m.db", &feed);
     };
     feed("1");
-    // There is no journal yet.
+    // The journal does not exist yet.
     let mut export = Running::start(folder, &follow);
     let mut run = Running::start(folder, &["run", "--log", "sqlite:m.db"]);
     let log = SqliteLog::open_existing(folder.join("m.db")).expect("the log");

@@ -1,4 +1,4 @@
-//! `replay timeline`: the output is a trace by Perfetto's own definitions, with all work of a run.
+//! `replay timeline`: the output is a trace according to Perfetto's own definitions, and contains all work of a run.
 
 use std::fs;
 use std::path::Path;
@@ -108,7 +108,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     for counter in ["rows waiting", "rows in flight"] {
         assert!(found["counters"][counter].as_u64() > Some(10), "{counter} is missing in {found}");
     }
-    // At first the wanted number is that of the lanes, and each wish sets another number.
+    // The wanted number begins as the number of lanes, and each wish sets another number.
     assert_eq!(found["counters"]["lanes wanted"], wishes + 1, "{found}");
     let of_wishes = found["instants"]["number of wanted lanes changes"].as_u64().unwrap_or(0);
     assert_eq!(of_wishes, wishes, "{found}");
@@ -123,7 +123,7 @@ fn a_run_is_a_trace_by_perfettos_own_definitions() {
     let (_, error) = run_in(folder, &to, 2);
     assert!(error.contains("run.pftrace exists, and existing files are never overwritten"), "{error}");
 
-    // A window has less, and the JSON says so as well.
+    // The timeline of a window contains less, and the JSON shows that.
     let since = format!("sequence:{}", entries / 2);
     let window = ["replay", "timeline", "--to", "window.pftrace", "--since", &since];
     let (out, _) = run_in(folder, &[&window[..], &["-o", "json"]].concat(), 0);
@@ -145,7 +145,7 @@ fn a_log_without_a_journal_has_no_timeline() {
     let (_, error) =
         run_in(folder, &["replay", "timeline", "--to", "run.pftrace", "--since", "yesterday"], 2);
     assert!(error.contains("no bound; give a time such as"), "{error}");
-    // A window that ends before it begins is an error, not an empty one.
+    // A window that ends before it begins is an error, not an empty window.
     let window = ["--since", "2026-11-24T03:00:00Z", "--until", "2026-11-24T02:00:00Z"];
     for command in [
         &["timeline", "--to", "run.pftrace"][..],

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::processes::{DEADLINE, WARPTAPE};
 
-/// Text of the shell at the command's end, before the exit code.
+/// Text that the shell prints when a command ends, before the exit code.
 const ENDED: &str = "ended with";
 
-/// A terminal of 120 columns and 40 lines in a tmux server of its own, which ends with it.
+/// A terminal of 120 columns and 40 lines. It has its own tmux server, which ends when it is dropped.
 pub struct Tmux<'a> {
     folder: &'a Path,
 }
@@ -42,7 +42,7 @@ impl<'a> Tmux<'a> {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Presses keys, by tmux's names for them.
+    /// Presses keys, given by tmux's names.
     pub fn press(&self, keys: &[&str]) {
         self.run(&[&["send-keys"], keys].concat());
     }
@@ -58,7 +58,7 @@ impl<'a> Tmux<'a> {
         self.press(&["Enter"]);
     }
 
-    /// Waits until the screen shows all of these texts, and returns it.
+    /// Waits until the screen shows all these texts, and returns the screen.
     #[track_caller]
     pub fn await_screen(&self, expected: &[&str]) -> String {
         let until = Instant::now() + DEADLINE;
@@ -73,12 +73,12 @@ impl<'a> Tmux<'a> {
         }
     }
 
-    /// True if a full screen is shown instead of the shell's.
+    /// True if the terminal shows the alternate screen instead of the shell's.
     pub fn is_on_other_screen(&self) -> bool {
         self.run(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
     }
 
-    /// Starts a command; the shell prints afterwards its exit code, and whether the terminal is as before.
+    /// Starts a command. When it ends, the shell prints its exit code, and whether the terminal has its former state.
     pub fn start_command(&self, command: &str) {
         let command = format!("stty -g >before; {command}; ");
         let after = "printf 'ended %s %s, ' with $?; stty -g >after; cmp before after && echo restored";
@@ -99,7 +99,7 @@ impl<'a> Tmux<'a> {
         self.run(&["resize-window", "-x", &columns.to_string(), "-y", &lines.to_string()]);
     }
 
-    /// Waits until the command has ended with this exit code, and has given the terminal back.
+    /// Waits until the command has ended with this exit code, and has restored the terminal.
     #[track_caller]
     pub fn await_end(&self, code: i32) {
         let screen = self.await_screen(&[&format!("{ENDED} {code}, restored")]);

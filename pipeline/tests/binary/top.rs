@@ -1,4 +1,4 @@
-//! `top` for a user in a terminal, provided by tmux, and for scripts, with an endpoint that says what a test wants.
+//! `top` for users in a terminal, provided by tmux, and for scripts. Its endpoint answers whatever the test sets.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use super::endpoint::url_of;
 use super::processes::{Running, folder, texts, warptape};
 use super::tmux::Tmux;
 
-/// Greatest time until a trouble is on the screen.
+/// Greatest time until the screen shows a problem.
 const SHOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// An endpoint of a pipeline in the state that a test gives it.
+/// An endpoint that reports a pipeline in the state that the test sets.
 struct Endpoint {
     address: SocketAddr,
     said: Arc<Mutex<Said>>,
@@ -45,7 +45,7 @@ impl Endpoint {
                 if said.ends {
                     return;
                 }
-                // A client may go away at any time.
+                // A client may close the connection at any time.
                 drop(client.and_then(|client| said.answer(client)));
             }
         });
@@ -172,7 +172,7 @@ fn a_pipeline_is_watched_in_a_terminal() {
     assert!(endpoint.was_asked("/why.txt?entry=0%3A7"));
     tmux.press(&["q", "?"]);
     tmux.await_screen(&["Shift-Tab, left"]);
-    // The first one closes the help.
+    // The first `q` closes the help; the second ends the command.
     tmux.press(&["q", "q"]);
     tmux.await_end(0);
 }
@@ -347,7 +347,7 @@ fn a_pipe_gets_lines() {
     let (time, words) = line.split_once(' ').expect("a time");
     assert!(time.starts_with("20") && time.ends_with('Z'), "{line}");
     assert_eq!(words, "ok, caught up · ticks/s 119 · lag unknown · latency unknown · signals/s 119");
-    // A change is told at once.
+    // A change is shown at once.
     endpoint.set_state("degraded", "lane 1 lost");
     let since = Instant::now();
     assert!(top.line().contains(" degraded, lane 1 lost · "));

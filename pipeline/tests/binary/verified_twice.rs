@@ -1,4 +1,4 @@
-//! Runs under each kind of task policy, with an operator's commands, a kill and another configuration in between. Two
+//! Runs under each kind of task policy, with an operator's commands, a kill, and another configuration afterwards. Two
 //! independent processes verify them with the same output.
 
 use std::path::Path;
@@ -11,14 +11,14 @@ use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
 const NETWORK: &[u8] = include_bytes!("../../../tests/fixtures/networks/improved.network");
-/// Short intervals, so that there are snapshots and checkpoints.
+/// Settings with short intervals, so that snapshots and checkpoints exist.
 const CONFIGURATION: [(&str, &str); 4] = [
     ("WARPTAPE__ENGINE__DEVICES", "cpu:3"),
     ("WARPTAPE__ENGINE__SNAPSHOT_INTERVAL_RECORDS", "50"),
     ("WARPTAPE__ENGINE__CHECKPOINT_INTERVAL_S", "1"),
     ("WARPTAPE__RISK__NETWORKS", "network.bin"),
 ];
-/// Changes of the second life: lanes, the placement policy, and the stages.
+/// Settings that the second life changes: lanes, the placement policy, and the stages.
 const OTHER: [(&str, &str); 3] = [
     ("WARPTAPE__ENGINE__DEVICES", "cpu:2"),
     ("WARPTAPE__SCHEDULER__PLACEMENT_POLICY", "balanced"),
@@ -29,7 +29,7 @@ fn command(folder: &Path, words: &[&str]) -> String {
     texts(&warptape(folder, &[words, &LOG].concat()), 0).0
 }
 
-/// Feeds a part of a market, and has a life process it, which answers a request and executes a few commands.
+/// Feeds a part of a market, and starts a process that handles it, answers requests and executes a few commands.
 fn live(folder: &Path, seed: &str, arguments: &[&str], settings: &[(&str, &str)], policy: &str) -> Running {
     let feed = ["feed", "synth", "--symbols", "10", "--ticks", "8000", "--batch", "32", "--seed", seed];
     command(folder, &feed);
@@ -58,7 +58,7 @@ fn check(policy: &str) {
     let policy_of = [("WARPTAPE__RISK__POLICY", policy)];
     let first = [&CONFIGURATION[..], &policy_of].concat();
     live(folder, "1", &[], &first, policy).kill();
-    // The later of two values of a variable counts.
+    // If a variable is set twice, the later value counts.
     let second = [&first[..], &OTHER].concat();
     live(folder, "2", &["--new-segment"], &second, policy).stop("TERM");
 

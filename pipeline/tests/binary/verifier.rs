@@ -1,4 +1,4 @@
-//! A verifier that follows a running pipeline, in a process of its own.
+//! A verifier that follows a running pipeline as a process of its own.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Starts a verifier of outputs. Further arguments name the log and the beginning.
+    /// Starts a verifier of outputs. Further arguments name the log and the start of the verification.
     pub fn start(folder: &Path, arguments: &[&str]) -> Verifier {
         let verify = ["replay", "verify", "--follow", "--outputs", "--listen", "127.0.0.1:0"];
         let environment = [("WARPTAPE__ENGINE__NODE", "verifier")];
@@ -27,14 +27,14 @@ impl Verifier {
         Verifier { run, endpoint }
     }
 
-    /// Returns the value of a series in a scrape.
+    /// Returns the value of a series in a scrape; `None` if it is missing.
     pub fn metric(&self, series: &str) -> Option<f64> {
         let (_, page) = get(&format!("{}/metrics", self.endpoint), &[])?;
         let line = page.lines().find_map(|line| line.strip_prefix(&format!("{series} ")))?;
         Some(line.parse().expect("a number"))
     }
 
-    /// Waits until the verifier has covered the whole ended run, and ends it: it has found no difference.
+    /// Waits until the verifier has checked the whole ended run, and ends it. It must have found no difference.
     #[track_caller]
     pub fn finish(mut self, folder: &Path, log: &[&str]) {
         let verify = [&["replay", "verify", "--outputs", "-o", "json"][..], log].concat();
@@ -67,7 +67,7 @@ impl Verifier {
 
 const LOG: [&str; 4] = ["-c", "w.toml", "--log", "sqlite:w.db"];
 
-/// Starts a market and a pipeline over it.
+/// Starts a market, and a pipeline that processes it.
 fn start(folder: &Path) -> (Running, Running) {
     let settings =
         "engine.devices = [\"cpu:2\"]\nstages.bars = [\"1s\", \"tick:5\"]\ntopics.partitions = 2\n";
@@ -90,7 +90,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
     let entries = "warptape_verifier_entries_total";
     let Verifier { run: following, .. } = &mut verifier;
     following.run_for(std::time::Duration::ZERO);
-    // Commits during the verification are verified as well.
+    // Commits made during the verification are also verified.
     let before = verifier.metric(entries).unwrap_or_default();
     run.run_until("more entries are verified", || {
         (verifier.metric(entries)? > before.max(1.0)).then_some(())
@@ -98,7 +98,7 @@ fn a_pipeline_is_verified_while_it_runs_and_started_again() {
     assert_eq!(get(&format!("{}/readyz", verifier.endpoint), &[]), Some((200, "ready\n".to_owned())));
     assert_eq!(component(&verifier.endpoint, "log").expect("a component").0, "ok");
     assert_eq!(get(&format!("{}/gpu-memory", verifier.endpoint), &[]).expect("an answer").0, 404);
-    // A killed process stops anywhere.
+    // A killed process stops at any point.
     run.kill();
     let mut run = Running::start(folder, &[&["run"][..], &LOG].concat());
     let before = verifier.metric(entries).expect("a count");
@@ -127,7 +127,7 @@ fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
     prometheus.run_until("it is scraped", || (prometheus.number(entries)? > 0.0).then_some(()));
     assert!(prometheus.firing("verifier").is_empty());
 
-    // A forged signal without a cause is written: the last one once more.
+    // A forged signal without a cause is written: a copy of the last one.
     let forged = records(&log, "signals", 1).pop().expect("a signal");
     let writer = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("the log");
     let mut producer = writer.producer("forger").expect("a producer");
@@ -150,11 +150,11 @@ fn a_difference_has_its_alert_and_the_verifier_stays_to_tell_of_it() {
     );
     let (status, word) = get(&format!("{}/readyz", with_endpoint.endpoint), &[]).expect("an answer");
     assert!(status == 503 && word.starts_with("not ready: a difference at sequence"), "{word}");
-    // A verifier without an endpoint ends.
+    // Without an endpoint, the verifier ends.
     let (status, out, error) = alone.finish();
     assert_eq!(status.code(), Some(1), "{error}");
     let report: Value = serde_json::from_str(&out).expect("JSON");
-    // It stands in the place of the expected signal, which follows it.
+    // The forged signal is in the place of the expected signal, which follows it.
     let surplus = &report["divergence"]["output"]["problem"]["surplus"];
     let symbol = decode_signal(&forged.value).expect("a signal").symbol.to_string();
     assert_eq!(

@@ -14,7 +14,8 @@ fn figure<'a>(report: &'a Value, name: &str) -> &'a Value {
     figures.iter().find(|figure| figure["name"] == name).expect("the figure is there")
 }
 
-/// The modelled run is a log with a replayable journal, and one side of a diff that marks it as modelled.
+/// The modelled run is a log with a journal that can be replayed. It can be one side of a diff, which marks it as
+/// modelled.
 fn modelled_runs_are_sides_of_a_diff(folder: &Path, ask: impl Fn(&[&str], i32) -> (String, String)) {
     let written = |to: &str, more: &[&str]| {
         let (_, said) = ask(&[&["--to", to, "--seeds", "2"], more].concat(), 0);
@@ -66,7 +67,7 @@ fn a_recorded_run_is_modelled_under_another_configuration() {
     let json = |more: &[&str]| -> Value {
         serde_json::from_str(&ask(&[more, &["-o", "json"]].concat(), 0).0).expect("an object")
     };
-    // Under the recorded configuration the model does the same rows, and its error is a number.
+    // Modelled under the recorded configuration, the run processes the same rows, and the model's error is a number.
     let report = json(&[]);
     let rows = figure(&report, "rows");
     assert!(rows["measured"].as_f64().is_some_and(|rows| rows >= 30_000.0), "{rows}");

@@ -1,14 +1,14 @@
-//! Shows a recorded run, or a window of it, as one HTML page for a quick overview. The page has the verification,
-//! rates, latencies, lanes, placement, decisions, moves, and the slowest signals with their waits.
+//! Shows a recorded run, or a window of it, as one HTML page for an overview. The page has the verification, rates,
+//! latencies, lanes, placement, decisions, moves, and the slowest signals with their waits.
 //!
 //! ```text
 //!  journal, signals, ticks ──► chain::slowest_with ──► Gathering ──► Gathered ──► page ──► Write
 //!                                                        └─ Slots: what happened, by time
 //! ```
 //!
-//! The page is self-contained: no script, font, style or image comes from elsewhere. It has less than
-//! [`PAGE_BYTES_MAX`] for any log. This crate does not know settings, the command line or a clock. It judges nothing:
-//! differences in a log are found by `verify`.
+//! The page is self-contained: it loads no script, font, style or image. It has less than [`PAGE_BYTES_MAX`] for any
+//! log. This crate does not know settings, the command line or a clock. It does not judge the run: `verify` finds
+//! differences.
 
 pub mod drawing;
 mod gathered;
@@ -31,13 +31,13 @@ pub use self::page::{PAGE_BYTES_MAX, html};
 pub use self::printable::{printable, printable_line};
 pub use self::slots::{Merge, SLOTS_MAX, Slots};
 
-/// Most slowest signals on a page.
+/// Greatest number of slowest signals on a page.
 pub const SLOWEST_ON_PAGE_MAX: usize = 50;
 
-/// The part of a log to look at.
+/// The part of a log that the page covers.
 pub use warptape_replay::history::{Bound, Window};
 
-/// Gathers the contents of a page, in one pass over the journals. Memory is bounded by what is open in the journal, by
+/// Gathers the contents of a page in one pass over the journals. Memory is bounded by the open items of the journal, by
 /// [`SLOTS_MAX`] slots of time, and by the numbers of lanes, groups and partitions.
 ///
 /// # Errors
@@ -57,7 +57,7 @@ pub fn gather(
 /// The result of the verification of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Verification was not requested.
+    /// No verification was requested.
     NotAsked,
     /// The log could not be verified, for this reason.
     Failed(String),
@@ -69,7 +69,7 @@ pub enum Verdict {
 pub struct About {
     /// URL of the log.
     pub log: String,
-    /// The topics, each with its contents in words.
+    /// The topics, each with a description of its contents.
     pub topics: Vec<(&'static str, String)>,
     /// The requested window, in words; `None` for the whole log.
     pub asked: Option<String>,
@@ -79,13 +79,13 @@ pub struct About {
     pub log_arguments: String,
     /// Time at which the page was made, ns since the epoch.
     pub made_ns: i64,
-    /// Version of the software that made it.
+    /// Version of the software that made the page.
     pub software: String,
 }
 
 /// The parts of a page.
 pub struct Page<'a> {
-    /// Its origin.
+    /// Origin of the page.
     pub about: &'a About,
     /// The result of the verification.
     pub verdict: &'a Verdict,
@@ -93,7 +93,7 @@ pub struct Page<'a> {
     pub gathered: &'a Gathered,
     /// The chain of causes of each of the slowest signals, in order, as printed by `replay why`.
     pub chains: &'a [String],
-    /// Returns the reason of a wait, in a few words.
+    /// Returns the reason of a wait, as a phrase.
     pub cause: fn(Step) -> &'static str,
 }
 

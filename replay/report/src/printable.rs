@@ -1,6 +1,6 @@
-//! Text for people. Records hold what anybody published, and some characters act on a terminal or page instead of
-//! showing. Examples are characters that move the cursor, set a title, reverse the direction of text or have no width.
-//! Each of these becomes its JSON escape, such as `\u001b`, so that JSON stays JSON with the same values.
+//! Text for people. Anybody may publish records, and some characters act on a terminal or page instead of being shown.
+//! Examples are characters that move the cursor, set a title, reverse the direction of text or have no width. Each of
+//! these becomes its JSON escape, such as `\u001b`, so that JSON stays JSON with the same values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     escape(text, |character| !is_shown(character))
 }
 
-/// True if a character is visible, alone in its place. The standard library escapes all others, and quotes.
+/// True if a character is visible and takes a place of its own. The standard library escapes all others, and quotes.
 fn is_shown(character: char) -> bool {
     matches!(character, ' '..='~') || (!character.is_ascii() && character.escape_debug().len() == 1)
 }

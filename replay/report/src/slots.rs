@@ -1,19 +1,19 @@
-//! Values over time, in slots of equal width. If there are too many slots, neighbours are merged, and the width
-//! doubles.
+//! Values over time, in slots of equal width. If there are too many slots, the width doubles, and neighbouring slots
+//! are merged.
 //!
-//! A slot begins at a multiple of the width. So the final slots depend on the values put into them, and not on their
-//! order.
+//! A slot begins at a multiple of the width. So the final slots depend on the values, but not on the order in which
+//! they are added.
 
 use std::collections::BTreeMap;
 
-/// Most slots.
+/// Greatest number of slots.
 pub const SLOTS_MAX: usize = 240;
-/// Width of the first slots.
+/// Width of the slots at the beginning, ns.
 const WIDTH_NS_MIN: i64 = 1_000_000;
-/// Most doublings of the width; after these a few slots cover all times.
+/// Greatest number of doublings; with it, a few slots cover all possible times.
 const DOUBLINGS_MAX: u32 = 40;
 
-/// A value that can be merged with that of a neighbouring slot.
+/// A value that can be merged with the value of a neighbouring slot.
 pub trait Merge: Default {
     /// Adds the value of the neighbouring slot.
     fn merge(&mut self, other: Self);
@@ -23,7 +23,7 @@ pub trait Merge: Default {
 #[derive(Clone, Debug)]
 pub struct Slots<T> {
     doublings: u32,
-    /// By number: slot `n` begins at `n` times the width.
+    /// Slots by number: slot `n` begins at `n` times the width.
     slots: BTreeMap<i64, T>,
     /// The first and last time seen, ns since the epoch.
     span: Option<(i64, i64)>,
@@ -36,14 +36,14 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Merge> Slots<T> {
-    /// The slot that contains a time.
+    /// Returns the slot that contains a time.
     pub fn at(&mut self, at_ns: i64) -> &mut T {
         self.reach(at_ns);
         self.slots.entry(at_ns.div_euclid(self.width_ns())).or_default()
     }
 
-    /// Passes each slot within an interval its part of the interval, ns. The interval is empty if its times are in the
-    /// wrong order.
+    /// Passes each slot within an interval its part of the interval, ns. The interval is empty if its end is before its
+    /// beginning.
     pub fn spread(&mut self, from_ns: i64, to_ns: i64, mut each: impl FnMut(&mut T, u64)) {
         if from_ns >= to_ns {
             return;
@@ -60,7 +60,7 @@ impl<T: Merge> Slots<T> {
         }
     }
 
-    /// Makes the slots wide enough for a further time.
+    /// Widens the slots until they can include another time.
     fn reach(&mut self, at_ns: i64) {
         let (first, last) =
             self.span.map_or((at_ns, at_ns), |(first, last)| (first.min(at_ns), last.max(at_ns)));
@@ -75,17 +75,17 @@ impl<T: Merge> Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Width of a slot, ns.
+    /// Returns the width of a slot, ns.
     pub fn width_ns(&self) -> i64 {
         WIDTH_NS_MIN << self.doublings
     }
 
-    /// The first and last time seen, ns since the epoch.
+    /// Returns the first and last time seen, in nanoseconds since the epoch; `None` before the first.
     pub fn span(&self) -> Option<(i64, i64)> {
         self.span
     }
 
-    /// Number of slots from the first to the last, including empty ones.
+    /// Returns the number of slots from the first to the last, including empty ones.
     pub fn count(&self) -> usize {
         let width = self.width_ns();
         self.span.map_or(0, |(first, last)| {
@@ -94,14 +94,14 @@ impl<T> Slots<T> {
         })
     }
 
-    /// Start of slot `index`, counted from the first, ns since the epoch.
+    /// Returns the start of slot `index`, counted from the first, ns since the epoch.
     pub fn begin_ns(&self, index: usize) -> i64 {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         let begin = (i128::from(first) + index as i128) * i128::from(self.width_ns());
         i64::try_from(begin).unwrap_or(if begin < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// The part of slot `index` between the first and last time seen, ns; at least 1.
+    /// Returns the part of slot `index` that is between the first and last time seen, ns; at least 1.
     pub fn covered_ns(&self, index: usize) -> u64 {
         let Some((first, last)) = self.span else { return 1 };
         let begin = i128::from(self.begin_ns(index));
@@ -110,7 +110,7 @@ impl<T> Slots<T> {
         u64::try_from(covered).unwrap_or(0).max(1)
     }
 
-    /// The value of each slot, in order; `None` for an empty slot.
+    /// Returns the value of each slot, in order; `None` for an empty slot.
     pub fn iter(&self) -> impl Iterator<Item = Option<&T>> {
         let first = self.span.map_or(0, |(first, _)| first.div_euclid(self.width_ns()));
         (0..self.count()).map(move |index| self.slots.get(&first.saturating_add(index as i64)))

@@ -1,4 +1,4 @@
-//! Anchors that were kept elsewhere: evidence of earlier contents of a journal.
+//! Anchors that were stored elsewhere: evidence of a journal's earlier contents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -8,22 +8,22 @@ use std::path::{Path, PathBuf};
 use super::{Anchor, PublicKey, Told};
 use warptape_schemas::hex::Digits;
 
-/// Most anchors kept per partition of a journal; beyond that, every second one is dropped, but never the newest.
+/// Greatest number of anchors kept per journal partition; beyond it, every second one is dropped, but never the newest.
 const ANCHORS_MAX: usize = 65_536;
 /// Longest line, in bytes.
 const LINE_BYTES_MAX: u64 = 4_096;
-/// Size of the tail of a file in which its newest anchor is looked for first.
+/// Size of a file's tail in which its newest anchor is searched first, in bytes.
 const TAIL_BYTES: u64 = 64 << 10;
 
 /// Anchors by journal topic and partition.
 #[derive(Clone, Debug, Default)]
 pub struct Anchored {
-    /// Source of the anchors, for people.
+    /// Source of the anchors, for messages.
     pub source: String,
     pub(super) partitions: BTreeMap<(String, i32), PartitionAnchors>,
-    /// Lines that are no anchors, for example one that was cut off when its writer died.
+    /// Number of lines that are not anchors, such as a line that was cut off when its writer died.
     pub(super) unreadable: u64,
-    /// Anchors that none of the given keys signed.
+    /// Number of anchors that none of the given keys signed.
     pub(super) foreign: u64,
     /// True if signatures were verified.
     pub(super) is_verified: bool,
@@ -34,13 +34,13 @@ pub struct Anchored {
 pub(super) struct PartitionAnchors {
     /// Hashes by sequence.
     pub(super) entries: BTreeMap<i64, Digits<64>>,
-    /// Sequence for which two anchors name different hashes; `None` if there is no such sequence.
+    /// Sequence for which two anchors have different hashes; `None` if there is none.
     pub(super) torn: Option<i64>,
-    /// The lifecycle records of each life, as of its newest anchor.
+    /// The lifecycle records of each life, as counted by its newest anchor.
     pub(super) told: BTreeMap<i64, Told>,
 }
 
-/// A reason why there are no anchors.
+/// Reasons why anchors cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AnchoredError {
     /// The file cannot be read.
@@ -51,22 +51,22 @@ pub enum AnchoredError {
         /// The I/O error.
         source: io::Error,
     },
-    /// The place holds no anchor.
+    /// The file or log contains no anchor.
     #[error(
         "{place}: holds no anchor ({unreadable} lines are not anchors, {foreign} anchors are signed with other keys)"
     )]
     None {
-        /// The file, or the log.
+        /// The file or the log.
         place: String,
-        /// Lines that are no anchors.
+        /// Number of lines that are not anchors.
         unreadable: u64,
-        /// Anchors signed by other keys.
+        /// Number of anchors that other keys signed.
         foreign: u64,
     },
 }
 
 impl Anchored {
-    /// Reads a file of anchors, one per line. If keys are given, only anchors signed by them count.
+    /// Reads a file of anchors, one per line. If keys are given, only anchors that they signed count.
     pub fn read(path: &Path, keys: &[PublicKey]) -> Result<Self, AnchoredError> {
         let unreadable = |source| AnchoredError::Unreadable { path: path.to_owned(), source };
         let mut reader = BufReader::new(File::open(path).map_err(unreadable)?);
@@ -82,7 +82,7 @@ impl Anchored {
         }
     }
 
-    /// Makes an empty collection for anchors that are read from `source`.
+    /// Creates an empty collection for anchors that are read from `source`.
     pub fn new(source: String, keys: &[PublicKey]) -> Self {
         Self { source, is_verified: !keys.is_empty(), ..Self::default() }
     }
@@ -97,7 +97,7 @@ impl Anchored {
         }
     }
 
-    /// Finishes reading; an error if there was no anchor.
+    /// Finishes reading; returns an error if there was no anchor.
     pub fn finish(self) -> Result<Self, AnchoredError> {
         if self.partitions.is_empty() {
             let Self { source: place, unreadable, foreign, .. } = self;
@@ -126,7 +126,7 @@ impl Anchored {
         }
     }
 
-    /// The newest anchor of a journal's partition in a file; `None` if the file is missing or has none.
+    /// Returns the newest anchor of a journal's partition in a file; `None` if the file is missing or has none.
     pub fn newest(path: &Path, topic: &str, partition: i32) -> io::Result<Option<Anchor>> {
         let mut file = match File::open(path) {
             Ok(file) => file,

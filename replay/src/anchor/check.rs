@@ -1,4 +1,4 @@
-//! Compares anchors with the journals: who signed which entries, and which anchored entries are missing now.
+//! Compares anchors with the journals: which entries are signed by whom, and which anchored entries are missing.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{Anchor, Anchored, LIFE_HEADER, PublicKey, Told};
 use crate::divergence::{AnchorDivergence, AnchorProblem};
 use crate::partition_reader::PartitionReader;
 
-/// Compares the anchors of a log, if that is requested.
+/// Compares the anchors of a log, if this is requested.
 pub(crate) struct AnchorCheck<'a> {
     topic: &'a str,
     keys: &'a [PublicKey],
@@ -21,13 +21,13 @@ pub(crate) struct AnchorCheck<'a> {
 /// A partition of the journal.
 #[derive(Default)]
 struct PartitionCheck {
-    /// Sequences of the first and last entry.
+    /// Sequence of the first entry, and of the last one.
     first: Option<i64>,
     last: i64,
-    /// Sequence of the newest entry signed by a given key, with the number of signatures.
+    /// Sequence of the newest entry signed by a given key, and the number of signatures.
     signed: Option<i64>,
     signatures: u64,
-    /// The lifecycle records of each life, as of its newest signed anchor.
+    /// The lifecycle records of each life, as counted by its newest signed anchor.
     told: BTreeMap<i64, Told>,
     problem: Option<AnchorProblem>,
 }
@@ -41,7 +41,7 @@ impl<'a> AnchorCheck<'a> {
         !self.keys.is_empty() || self.anchored.is_some()
     }
 
-    /// Adds the next entry of a partition, which was found identical.
+    /// Adds the next entry of a partition, after it was found identical.
     pub(crate) fn add(&mut self, partition: i32, record: &Record, entry: &JournalEntry) {
         if !self.is_asked_for() {
             return;
@@ -64,7 +64,7 @@ impl<'a> AnchorCheck<'a> {
         check.problem = check.problem.take().or(problem);
     }
 
-    /// The lifecycle records that an entry's anchor names, if a given key signed it.
+    /// Returns the lifecycle records that an entry's anchor counts; `None` unless a given key signed the anchor.
     fn signature(
         &self,
         partition: i32,
@@ -93,7 +93,7 @@ impl<'a> AnchorCheck<'a> {
         Ok(Some(statement.told))
     }
 
-    /// Compares an entry with an anchor that was kept elsewhere.
+    /// Compares an entry with an anchor that was stored elsewhere.
     fn compare(&self, partition: i32, sequence: i64, hash: Digits<64>) -> Option<AnchorProblem> {
         let anchors = self.anchored?.partitions.get(&(self.topic.to_owned(), partition))?;
         let anchored = anchors.entries.get(&sequence).filter(|anchored| **anchored != hash)?;
@@ -101,7 +101,7 @@ impl<'a> AnchorCheck<'a> {
         Some(AnchorProblem::Rewritten { sequence, anchored_hash, hash })
     }
 
-    /// The first difference, after all entries were read.
+    /// Returns the first difference; `None` if there is none. Must be called after all entries were read.
     pub(crate) fn divergence(&mut self) -> Option<AnchorDivergence> {
         let topic = self.topic.to_owned();
         let of = |partition, problem| AnchorDivergence { topic: topic.clone(), partition, problem };
@@ -144,7 +144,7 @@ impl<'a> AnchorCheck<'a> {
         None
     }
 
-    /// Compares the lifecycle topic with the lifecycle records that anchors name for each life.
+    /// Compares the lifecycle topic with the lifecycle records that anchors count for each life.
     pub(crate) fn check_told(
         &self,
         log: &dyn EventLog,
@@ -171,7 +171,7 @@ impl<'a> AnchorCheck<'a> {
             if expected.count == 0 {
                 continue;
             }
-            // Retention may have removed the missing records of a life if the topic's beginning is gone.
+            // If the topic's beginning is gone, retention may have removed the missing records of a life.
             if range.first > 0 {
                 let first = range.first;
                 notes.push(format!(
@@ -209,7 +209,7 @@ impl<'a> AnchorCheck<'a> {
         Ok(lives)
     }
 
-    /// Describes the coverage in words.
+    /// Describes which entries are covered.
     pub(crate) fn notes(&self) -> Vec<String> {
         let topic = self.topic;
         let mut notes = Vec::new();
@@ -250,7 +250,7 @@ impl<'a> AnchorCheck<'a> {
 struct Read {
     told: Told,
     newest: Option<Vec<u8>>,
-    /// True once the records of the life are those that the anchor counts and hashes.
+    /// True once these records equal those that the anchor counts and hashes.
     is_reached: bool,
 }
 
@@ -264,7 +264,7 @@ impl Read {
     }
 }
 
-/// The life that wrote a record, according to its header.
+/// Returns the life that wrote a record, according to its header; `None` without such a header.
 fn life_of(record: &Record) -> Option<(i32, i64)> {
     let (_, value) = record.headers.iter().find(|(name, _)| name == LIFE_HEADER)?;
     let (partition, life) = std::str::from_utf8(value).ok()?.split_once('/')?;

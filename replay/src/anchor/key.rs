@@ -1,4 +1,4 @@
-//! Ed25519 keys in the files that openssl reads and writes: PKCS#8 and SubjectPublicKeyInfo, in PEM.
+//! Ed25519 keys in the file formats of openssl: PKCS#8 and SubjectPublicKeyInfo, in PEM.
 
 use std::fmt;
 use std::fs;
@@ -11,11 +11,11 @@ use ring::digest::{SHA256, digest};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use warptape_schemas::hex;
 
-/// Bytes of a signature.
+/// Length of a signature, in bytes.
 pub(super) const SIGNATURE_BYTES: usize = 64;
-/// Bytes of a key, of either kind.
+/// Length of a key of either kind, in bytes.
 const KEY_BYTES: usize = 32;
-/// Largest key file, in bytes; a PEM file of one key has about 120.
+/// Largest key file, in bytes. A PEM file with one key has about 120.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The DER prefix of a private key of RFC 8410, version 1, up to the key itself. It is the same for all keys.
@@ -23,7 +23,7 @@ const PRIVATE_BEGIN: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 /// The DER prefix of a public key of RFC 8410, up to the key itself.
 const PUBLIC_BEGIN: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
-/// Number of leading bytes of the SHA-256 of a public key's DER that name the key.
+/// Number of leading bytes of the SHA-256 of a public key's DER that identify the key.
 const ID_BYTES: usize = 8;
 
 /// Signs anchors.
@@ -37,7 +37,7 @@ pub struct SigningKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey([u8; KEY_BYTES]);
 
-/// A reason why a file is no key.
+/// Reasons why a file cannot be used as a key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -48,22 +48,22 @@ pub enum KeyError {
         /// The I/O error.
         source: io::Error,
     },
-    /// The file holds something else.
+    /// The file contains something else.
     #[error("{}: {found}; expected {expected}, as written by `warptape journal keygen` or `openssl genpkey -algorithm ed25519`", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
-        /// Its contents, in words.
+        /// Description of its contents.
         found: &'static str,
-        /// The expected contents, in words.
+        /// Description of the expected contents.
         expected: &'static str,
     },
-    /// Others may read or write the private key.
+    /// Other users may read or write the private key.
     #[error("{}: users other than the owner and the group can access the private key (mode {mode:03o}); run chmod 600 on the file", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
-        /// The permissions.
+        /// The file's permissions.
         mode: u32,
     },
 }
@@ -76,7 +76,8 @@ impl SigningKey {
         Self { pair, seed, public: PublicKey(public) }
     }
 
-    /// Reads a private key. Only its owner and group may be able to read the file, and only its owner to write it.
+    /// Reads a private key. Nobody except its owner and group may have the right to read the file, and nobody except
+    /// its owner to write it.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let text = read_text(path)?;
         refuse_exposed(path)?;
@@ -89,13 +90,13 @@ impl SigningKey {
         }
     }
 
-    /// The PEM file of the key.
+    /// Returns the PEM file of the key.
     pub fn pem(&self) -> String {
         let der = [&PRIVATE_BEGIN[..], &self.seed].concat();
         format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", BASE64.encode(der))
     }
 
-    /// The public key, which verifies this key's signatures.
+    /// Returns the public key, which verifies this key's signatures.
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
@@ -125,12 +126,12 @@ impl PublicKey {
         }
     }
 
-    /// The PEM file of the key.
+    /// Returns the PEM file of the key.
     pub fn pem(&self) -> String {
         format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64.encode(self.der()))
     }
 
-    /// The first 16 hex digits of the SHA-256 of the key's DER: `openssl pkey -pubin -outform DER | sha256sum`.
+    /// Returns the first 16 hex digits of the SHA-256 of the key's DER: `openssl pkey -pubin -outform DER | sha256sum`.
     pub fn id(&self) -> String {
         hex::text(&digest(&SHA256, &self.der()).as_ref()[..ID_BYTES])
     }
@@ -153,7 +154,8 @@ fn read_text(path: &Path) -> Result<String, KeyError> {
     fs::read_to_string(path).map_err(unreadable)
 }
 
-/// The group may read the key, because Kubernetes gives secrets to a group; the caller warns of that.
+/// Refuses a file that others can access. Its group may read the key, because Kubernetes gives secrets to a group; the
+/// caller warns about that.
 #[cfg(unix)]
 fn refuse_exposed(path: &Path) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -176,7 +178,7 @@ fn refuse_exposed(_: &Path) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// The bytes of the only block of a PEM file, which must have this label.
+/// Returns the bytes of the only block in a PEM file, which must have this label.
 fn pem(text: &str, label: &str) -> Result<Vec<u8>, &'static str> {
     let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN "));
     let Some(begin) = lines.next() else { return Err("it is not a PEM file") };

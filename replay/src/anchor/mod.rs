@@ -1,9 +1,9 @@
-//! Anchors: signed statements of how far a journal has come. They prove to a stranger who wrote it; a copy kept
-//! elsewhere shows whether it was cut off, rolled back or rewritten.
+//! Anchors: signed statements of a journal's newest entry. They prove to third parties who wrote the journal. A copy
+//! stored elsewhere shows whether the journal was cut off, rolled back or rewritten.
 //!
-//! An entry's hash covers all entries before it, so a statement about one entry covers them all. Each commit of a
-//! process that signs has its anchor in a header of its last journal record: both are committed or neither is.
-//! Processes that do not sign write journals without such headers.
+//! An entry's hash covers all earlier entries, so a statement about one entry covers them all. A process that signs
+//! adds an anchor to each commit, in a header of its last journal record, so the two are committed together. Processes
+//! that do not sign write journals without such headers.
 
 mod anchored;
 mod check;

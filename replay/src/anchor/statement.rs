@@ -1,4 +1,4 @@
-//! The statement of an anchor: one line of text that any tool can cut, sign and compare.
+//! The statement of an anchor: one line of text that any tool can extract, sign and compare.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,19 +14,19 @@ use super::key::{PublicKey, SIGNATURE_BYTES, SigningKey};
 /// Name of the journal record header that holds the anchor of its commit.
 pub const HEADER: &str = "warptape-anchor";
 
-/// First word of a statement, with the format version. No other signed text begins like this.
+/// First word of a statement, with the format version. No other signed text begins with it.
 const BEGIN: &str = "warptape-anchor-1";
 
-/// How far a journal has come.
+/// A statement of a journal's newest entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Topic of the journal.
     pub topic: String,
-    /// Its partition: the ordinal of the process.
+    /// Partition of the journal: the ordinal of the process.
     pub partition: i32,
     /// Sequence of the newest entry.
     pub sequence: i64,
-    /// Hash of that entry, which covers all entries before it.
+    /// Hash of the newest entry, which covers all entries before it.
     pub hash: Digits<64>,
     /// Time of the commit, ns since the epoch, by the clock of the process.
     pub at_ns: i64,
@@ -41,15 +41,15 @@ pub struct Anchor {
     pub statement: Statement,
     /// Id of the key, as given by [`PublicKey::id`].
     pub key: String,
-    /// The Ed25519 signature of the statement's text.
+    /// Ed25519 signature of the statement's text.
     pub signature: [u8; SIGNATURE_BYTES],
 }
 
-/// A text that is no anchor.
+/// The error for a text that is not an anchor.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("no anchor: {what}")]
 pub struct Unreadable {
-    /// The fault, in words.
+    /// Description of the fault.
     what: &'static str,
 }
 
@@ -62,14 +62,14 @@ impl Statement {
 }
 
 impl Anchor {
-    /// The anchor in a journal record; `None` if the record has none.
+    /// Returns the anchor in a journal record; `None` if the record has none.
     pub fn of(record: &Record) -> Option<Result<Self, Unreadable>> {
         let (_, value) = record.headers.iter().find(|(name, _)| name == HEADER)?;
         let text = std::str::from_utf8(value).map_err(|_| Unreadable { what: "it is not UTF-8" });
         Some(text.and_then(str::parse))
     }
 
-    /// True if the holder of a key signed it.
+    /// True if the key signed the anchor.
     pub fn is_by(&self, key: &PublicKey) -> bool {
         key.verifies(self.statement.to_string().as_bytes(), &self.signature)
     }
@@ -125,7 +125,7 @@ impl FromStr for Anchor {
         let signature = BASE64.decode(field("signature")?).map_err(|_| Unreadable { what: "signature" })?;
         let signature = signature.try_into().map_err(|_| Unreadable { what: "signature" })?;
         let anchor = Self { statement, key, signature };
-        // A number can be written in several ways, but only the signed one is accepted.
+        // A number can be written in several ways, but only the signed form is accepted.
         match anchor.to_string() == line {
             true => Ok(anchor),
             false => Err(Unreadable { what: "it has extra text, or numbers in another form" }),

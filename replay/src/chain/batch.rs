@@ -1,4 +1,4 @@
-//! Explains a batch: its rows, why it was dispatched at that time to that lane, and how it ended.
+//! Explains a batch: its rows, the reasons for its time and its lane, and its end.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::entries::{BACK_RECORDS, Entries};
 use crate::history::{Attempt, Batch, BatchEnd, Item, Part, Piece};
 use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions};
 
-/// Shortest leap, in entries; shorter distances are read through.
+/// Shortest leap, in entries; shorter distances are read entry by entry.
 const LEAP_RECORDS_MIN: i64 = 256;
 
-/// Most arrivals of a batch whose rows are told by symbol; each is read again.
+/// Greatest number of arrivals in a batch whose ticks are counted by symbol, because each is read again.
 const ARRIVALS_DEALT_MAX: usize = 256;
 
 /// The causes and the end of a batch.
@@ -30,21 +30,21 @@ pub struct BatchChain {
     pub journal: i32,
     /// The batch.
     pub batch: BatchFacts,
-    /// Its rows by group, oldest group first.
+    /// Rows of the batch by group, oldest group first.
     pub parts: Vec<PartFacts>,
-    /// The reason for the dispatch at that time; `None` if the state that it was decided on is not known.
+    /// Reason for the time of the dispatch; `None` if the scheduler's state at the decision is unknown.
     pub explanation: Option<Explanation>,
-    /// Waits of its oldest row from its arrival until the batch came back.
+    /// Waits of the batch's oldest row, from its arrival until the batch came back.
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// Sequence of the first entry that sealed records of it; `None` if there is none.
+    /// Sequence of the first entry that sealed records of the batch; `None` if there is none.
     pub sealed_sequence: Option<i64>,
-    /// Time of that entry, ns since the epoch.
+    /// Time of the sealing entry, ns since the epoch.
     pub sealed_ns: Option<i64>,
-    /// Attempts to commit that transaction.
+    /// Attempts to commit the sealing transaction.
     pub attempts: Vec<Attempt>,
-    /// Facts that are not known, in words.
+    /// Descriptions of facts that are unknown.
     pub unknown: Vec<String>,
 }
 
@@ -59,14 +59,14 @@ pub struct PartFacts {
     pub epoch: i64,
     /// Number of rows.
     pub rows: i64,
-    /// Offset of the rows' first tick record; `None` if it is not known.
+    /// Offset of the rows' first tick record; `None` if it is unknown.
     pub first_offset: Option<i64>,
-    /// Offset after the rows' last tick record; `None` if it is not known.
+    /// Offset after the rows' last tick record; `None` if it is unknown.
     pub next_offset: Option<i64>,
-    /// Time at which the first row arrived, ns since the epoch.
+    /// Time at which the first row arrived, ns since the epoch; `None` if it is unknown.
     pub came_ns: Option<i64>,
-    /// Ticks of the rows by symbol, most ticks first; `None` if the log no longer tells. Rows that move a watermark have
-    /// no symbol.
+    /// Number of ticks by symbol, most first; `None` if the log no longer has them. Rows that move a watermark have no
+    /// symbol.
     pub symbols: Option<Vec<SymbolRows>>,
 }
 
@@ -75,7 +75,7 @@ pub struct PartFacts {
 pub struct SymbolRows {
     /// The symbol.
     pub symbol: String,
-    /// Number of its ticks.
+    /// Number of ticks of the symbol.
     pub rows: i64,
 }
 
@@ -111,7 +111,7 @@ pub fn why_batch(
             }
             has
         }
-        // Another life began, so the batch has no further entries.
+        // Another life has begun, so the batch has no further entries.
         Item::Life(_) => facts.is_some(),
         _ => false,
     })?;
@@ -148,9 +148,9 @@ pub fn why_batch(
 
 /// Finds the offset and sequence of the entry that dispatched a batch in the last life.
 ///
-/// The search for a batch far back leaps over entries. A step dispatches no more batches than lanes may have in flight
-/// together, so a batch's number implies a least number of earlier entries. Numbers rise within a life, so the batch is
-/// found by bisection in the entries that were leapt over.
+/// The search for an old batch skips entries. A step dispatches at most as many batches as all lanes may have in
+/// flight. A batch's number therefore implies a minimum number of earlier entries. Numbers rise within a life, so the
+/// batch is then found by bisection of the skipped entries.
 fn find_batch(
     entries: &Entries<'_>,
     number: i64,
@@ -177,13 +177,12 @@ fn find_batch(
             return Ok(found);
         }
         if earliest.is_some_and(|(_, batch)| batch <= number) {
-            // The batch would be here, because numbers rise.
+            // Batch numbers rise, so the batch would have been here.
             return Ok(None);
         }
         progress(ReplayProgress { phase: Phase::Journal, done: (entries.range.next - first) as u64, total });
         next = first;
-        // Leaps over the entries that must precede the first batch seen, as long as that batch is after the wanted
-        // one.
+        // Leaps over the entries that must precede the first batch seen, while that batch is later than the wanted one.
         let (Some(most_a_step), Some(mut seen)) = (most_a_step, earliest) else { continue };
         while seen.1 > number {
             let leapt = seen.0.saturating_sub(seen.1 / most_a_step).max(entries.range.first);
@@ -204,7 +203,7 @@ fn find_batch(
     Ok(None)
 }
 
-/// The number of a dispatched batch.
+/// Returns the number of a dispatched batch; `None` for other decisions.
 fn batch_of(decision: &Decision) -> Option<i64> {
     match decision {
         Decision::Dispatch(dispatch) => Some(dispatch.batch),
@@ -212,7 +211,8 @@ fn batch_of(decision: &Decision) -> Option<i64> {
     }
 }
 
-/// Most batches that a step of the last life dispatches; `None` if the life's beginning is gone.
+/// Returns the greatest number of batches that a step of the last life can dispatch; `None` if the life's beginning is
+/// gone.
 fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
     let Some(begin) = entries.begin_before(entries.range.next)? else { return Ok(None) };
     let started = match begin.checkpoint {
@@ -226,7 +226,7 @@ fn batches_a_step(entries: &Entries<'_>) -> Result<Option<i64>, ReplayError> {
     Ok(started.map(most).filter(|most| *most > 0))
 }
 
-/// The first batch dispatched within a range of offsets, with its offset.
+/// Returns the first batch dispatched within a range of offsets, with its offset.
 fn first_batch(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<(i64, i64)>, ReplayError> {
     let mut reader = entries.read(range)?;
     while let Some((offset, entry)) = reader.next()? {
@@ -237,13 +237,13 @@ fn first_batch(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<(i64,
     Ok(None)
 }
 
-/// The entry that dispatched a batch, within offsets of one life.
+/// Returns the entry that dispatched a batch, searched among offsets of one life.
 fn batch_within(
     entries: &Entries<'_>,
     range: OffsetRange,
     number: i64,
 ) -> Result<Option<(i64, i64)>, ReplayError> {
-    // Finds the last offset from which on the first batch is the wanted one or an earlier one.
+    // Finds the last offset after which the first batch is the wanted one or an earlier one.
     let OffsetRange { first: mut low, next: mut high } = range;
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -271,8 +271,8 @@ fn part_facts(part: &Part) -> PartFacts {
     }
 }
 
-/// Tells the ticks of each part by symbol, if the log has them all. Each arrival is dealt once, even if several parts
-/// have rows of it.
+/// Counts the ticks of each part by symbol, if the log has all of them. Each arrival is dealt once, even if several
+/// parts have rows of it.
 fn tell_symbols(
     dealer: &mut Dealer<'_>,
     config: &StageConfig,
@@ -283,7 +283,7 @@ fn tell_symbols(
         let rows = part.pieces.iter().fold(0, |sum: i64, piece| sum.saturating_add(piece.rows));
         rows >= part.rows
     };
-    // The key is partition and first offset: no two arrivals with rows begin at the same one.
+    // The key is partition and first offset: no two arrivals with rows have the same first offset.
     let mut arrivals: BTreeMap<(i32, i64), Vec<(usize, &Piece)>> = BTreeMap::new();
     for (index, part) in parts.iter().enumerate().filter(|(_, part)| is_known(part)) {
         for piece in &part.pieces {

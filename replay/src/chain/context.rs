@@ -1,4 +1,4 @@
-//! The context of an item at its end: its life, since when its partition is assigned, pauses, and the commit before it.
+//! The context of an item at its end: its life, its partition's assignment, pauses, and the previous commit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use crate::history::{Assigned, Hole, Item, Life, SealedPart, Transaction};
 
 use super::waits::Sealing;
 
-/// Pauses remembered per partition. A record waits through few of them.
+/// Greatest number of pauses kept per partition. A record waits through few of them.
 const PAUSES_MAX: usize = 1_024;
-/// Holes remembered. A record waits through few of them.
+/// Greatest number of holes kept. A record waits through few of them.
 const HOLES_MAX: usize = 1_024;
 
 /// Follows the items of one partition of a journal.
@@ -20,14 +20,14 @@ pub(crate) struct Context {
     life: Option<Arc<Life>>,
     assigned: BTreeMap<PartitionId, Assigned>,
     pauses: BTreeMap<PartitionId, VecDeque<(i64, i64)>>,
-    /// Times in which nothing was recorded.
+    /// Intervals in which nothing was recorded.
     holes: VecDeque<Hole>,
-    /// Time at which the outcome of the last transaction was known.
+    /// Time at which the process learnt the outcome of the last transaction.
     known_ns: Option<i64>,
 }
 
 impl Context {
-    /// Adds the next item. A transaction has to be looked at before it is added.
+    /// Adds the next item. A transaction must be examined before it is added.
     pub(crate) fn follow(&mut self, item: &Item) {
         match item {
             Item::Life(life) => *self = Self { life: Some(life.clone()), ..Self::default() },
@@ -66,37 +66,37 @@ impl Context {
         }
     }
 
-    /// The life of the items.
+    /// Returns the current life.
     pub(crate) fn life(&self) -> Option<&Arc<Life>> {
         self.life.as_ref()
     }
 
-    /// Time at which the life began; `None` if the history begins within the life.
+    /// Returns the time at which the life began; `None` if the history begins within the life.
     pub(crate) fn began_ns(&self) -> Option<i64> {
         self.life.as_ref().and_then(|life| life.began).map(|began| began.at_ns)
     }
 
-    /// True if a time lies before the known part of a life that began earlier.
+    /// True if a time is before the known part of a life that began earlier.
     pub(crate) fn is_older(&self, at_ns: i64) -> bool {
         self.life.as_ref().is_none_or(|life| life.began.is_none() && at_ns < life.since.at_ns)
     }
 
-    /// Time of the partition's last assignment.
+    /// Returns the time of the partition's last assignment.
     pub(crate) fn assigned_ns(&self, partition: PartitionId) -> Option<i64> {
         self.assigned.get(&partition).map(|assigned| assigned.at.at_ns)
     }
 
-    /// Intervals in which the partition was not read.
+    /// Returns the intervals in which the partition was not read.
     pub(crate) fn pauses(&self, partition: PartitionId) -> Vec<(i64, i64)> {
         self.pauses.get(&partition).into_iter().flatten().copied().collect()
     }
 
-    /// Holes that end after a time, in order.
+    /// Returns the holes that end after a time, in order.
     pub(crate) fn holes(&self, from_ns: i64) -> Vec<Hole> {
         self.holes.iter().filter(|hole| hole.until.at_ns > from_ns).copied().collect()
     }
 
-    /// Times around the seal of a transaction that ends now.
+    /// Returns the times around the seal of the current transaction.
     pub(crate) fn sealing<'a>(&self, transaction: &'a Transaction) -> Option<Sealing<'a>> {
         Some(Sealing {
             sealed_ns: transaction.sealed_ns?,
@@ -106,7 +106,7 @@ impl Context {
     }
 }
 
-/// The part of a transaction that contains the record at an offset of a partition.
+/// Returns the part of a transaction that contains the record at an offset of a partition.
 pub(crate) fn part_with(
     transaction: &Transaction,
     partition: PartitionId,

@@ -1,7 +1,8 @@
-//! Finds the record of each row of a group: the journal only counts the rows of several records together.
+//! Finds the record of each row of a group. The journal alone does not show it, because it only counts the rows of
+//! several records together.
 //!
-//! The intake deals the records again, starting some records earlier. Its result is accepted if every group has as many
-//! rows as the journal says; otherwise its start lacked state, and it starts still earlier.
+//! The intake deals the records again, starting some records earlier. The result is accepted if every group has as many
+//! rows as the journal says. Otherwise the start lacked state, and the next try starts earlier.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::history::Arrival;
 use crate::partition_reader::PartitionReader;
 use crate::{OutputOptions, ReplayError};
 
-/// Numbers of records before an arrival at which the intake starts, one try after the other.
+/// Number of records before an arrival at which each try of the intake starts.
 const WARM_UP_RECORDS: [i64; 4] = [64, 1_024, 16_384, 262_144];
 
 /// The rows of an arrival, by group.
@@ -31,13 +32,13 @@ pub(crate) struct Dealt {
 struct DealtRow {
     /// Offset of the record, and index of the tick within it.
     tick: (i64, u32),
-    /// Number of the tick's symbol; `None` if the row moves a watermark.
+    /// Number of the tick's symbol; `None` for a row that moves a watermark.
     symbol: Option<u32>,
 }
 
 impl Dealt {
-    /// Index, among a group's rows, of the first or last row that a tick caused. The first one may be of the watermark
-    /// that the tick moved; the last one is its own.
+    /// Returns the index, among a group's rows, of the first or last row that a tick caused. The first may be the row
+    /// of the watermark that the tick moved; the last is the tick's own.
     pub(crate) fn row_of(&self, group: GroupIndex, tick: (i64, u32), is_first: bool) -> Option<i64> {
         let rows = self.groups.get(usize::try_from(group).ok()?)?;
         let first = rows.partition_point(|row| row.tick < tick);
@@ -46,13 +47,13 @@ impl Dealt {
         (first < next).then_some(found as i64)
     }
 
-    /// Number of a group's rows that came of records up to the one at an offset.
+    /// Returns the number of a group's rows from records up to the one at an offset.
     pub(crate) fn rows_through(&self, group: GroupIndex, offset: i64) -> i64 {
         let rows = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
         rows.map_or(0, |rows| rows.partition_point(|row| row.tick.0 <= offset) as i64)
     }
 
-    /// Symbols of the ticks in a range of a group's rows.
+    /// Returns the symbols of the ticks in a range of a group's rows.
     pub(crate) fn symbols_of(&self, group: GroupIndex, rows: Range<i64>) -> impl Iterator<Item = &str> {
         let all = usize::try_from(group).ok().and_then(|group| self.groups.get(group));
         let place = |row: i64| usize::try_from(row).unwrap_or(0);
@@ -65,8 +66,8 @@ impl Dealt {
             .map(String::as_str)
     }
 
-    /// True if every group has as many rows as the arrival says. Rows of a snapshot's barrier, one for each group, are
-    /// at the end.
+    /// True if every group has as many rows as the arrival says. The rows of a snapshot's barrier, one for each group,
+    /// are at the end.
     fn fits(&self, arrival: &Arrival) -> bool {
         let mut more = self
             .groups
@@ -78,7 +79,7 @@ impl Dealt {
     }
 }
 
-/// Deals arrivals again, and remembers the last one.
+/// Deals arrivals again, and caches the last one.
 pub(crate) struct Dealer<'a> {
     log: &'a dyn EventLog,
     options: &'a OutputOptions,
@@ -90,7 +91,7 @@ impl<'a> Dealer<'a> {
         Self { log, options, last: None }
     }
 
-    /// The rows of an arrival under a configuration; `None` if the log no longer tells them.
+    /// Returns the rows of an arrival under a configuration; `None` if the log no longer has their records.
     pub(crate) fn deal(
         &mut self,
         config: &StageConfig,
@@ -133,7 +134,7 @@ impl<'a> Dealer<'a> {
     }
 }
 
-/// The intake's state over some records.
+/// State of the intake after some records.
 struct Fold {
     intake: PartitionIntake,
     queues: Vec<GroupQueue>,
@@ -156,7 +157,7 @@ impl Fold {
 
     fn accept(&mut self, record: &Record, is_kept: bool) {
         let (columns, queues) = (&mut self.columns, &mut self.queues);
-        // Rejected records give no rows.
+        // Rejected records have no rows.
         let (intake, decoder) = (&mut self.intake, &mut self.decoder);
         let _ = tick_record(record)
             .and_then(|record| intake.accept_record(record, decoder, columns, queues, &mut Vec::new()));

@@ -1,4 +1,4 @@
-//! A chain of causes as data.
+//! A chain of causes, as data.
 
 use serde::Serialize;
 use warptape_scheduler::{Choice, Explanation};
@@ -13,21 +13,21 @@ use crate::history::{Attempt, Moment, Trigger};
 pub struct Chain {
     /// The signal.
     pub signal: SignalFacts,
-    /// The tick that caused it.
+    /// The tick that caused the signal.
     pub tick: TickFacts,
-    /// The process that worked on the tick.
+    /// The process that handled the tick.
     pub process: ProcessFacts,
-    /// The rows that arrived with the tick; `None` if the journal no longer has the arrival.
+    /// The rows that arrived with the tick; `None` if the arrival is no longer in the journal.
     pub arrival: Option<ArrivalFacts>,
-    /// The batch with the tick; `None` if it is not known.
+    /// The batch with the tick; `None` if it is unknown.
     pub batch: Option<BatchFacts>,
-    /// The last batch to finish with rows of the tick's record or of earlier records, if that is another batch. The
-    /// signal waited for it as well, because a transaction has complete records only.
+    /// The last batch to finish with rows of the tick's record or of earlier records; `None` if that is `batch`. The
+    /// signal waited for it as well, because a transaction contains only complete records.
     pub last_batch: Option<BatchFacts>,
-    /// The reason for the dispatch at that time; `None` if the state that it was decided on is not known.
+    /// Reason for the time of the dispatch; `None` if the scheduler's state at the decision is unknown.
     pub explanation: Option<Explanation>,
-    /// Each lane as placement would have seen it at the time of the dispatch if the group had had no lane. The group's
-    /// own lane is marked as chosen.
+    /// Each lane as placement would have judged it at the time of the dispatch if the group had had no lane. The
+    /// group's own lane is marked as chosen.
     pub lanes: Vec<Choice>,
     /// The transaction.
     pub transaction: TransactionFacts,
@@ -35,28 +35,28 @@ pub struct Chain {
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// True if the waits end at the commit; false if its time is not known, so that they end at the seal.
+    /// True if the waits end at the commit; false if the commit time is unknown, and the waits end at the seal.
     pub is_to_commit: bool,
-    /// Facts that are not known, in words.
+    /// Descriptions of facts that are unknown.
     pub unknown: Vec<String>,
 }
 
 /// A signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SignalFacts {
-    /// Its partition.
+    /// Partition of the signal.
     pub partition: i32,
-    /// Its offset.
+    /// Offset of the signal.
     pub offset: i64,
-    /// Its symbol.
+    /// Symbol of the signal.
     pub symbol: String,
-    /// The kind of signal, as named in its schema.
+    /// Kind of the signal, as named in its schema.
     pub kind: &'static str,
-    /// Specification of its bars.
+    /// Specification of the signal's bars.
     pub bar_spec: String,
     /// Start of the bar, ns since the epoch.
     pub bar_start_ns: i64,
-    /// End of the bar.
+    /// End of the bar, ns since the epoch.
     pub bar_end_ns: i64,
 }
 
@@ -77,9 +77,9 @@ impl SignalFacts {
 /// A tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TickFacts {
-    /// Its partition.
+    /// Partition of the tick.
     pub partition: i32,
-    /// Offset of its record.
+    /// Offset of the tick's record.
     pub offset: i64,
     /// Index of the tick within the record.
     pub index: i32,
@@ -90,28 +90,28 @@ pub struct TickFacts {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessFacts {
-    /// Partition of the journal that it writes; `None` if the journal no longer mentions the process.
+    /// Partition of the journal that the process writes; `None` if the journal no longer mentions the process.
     pub journal: Option<i32>,
-    /// Its name.
+    /// Name of the process.
     pub node: String,
-    /// Start of the process; `None` if the journal was read from a later entry on.
+    /// Start of the process; `None` if the journal was read from a later entry.
     pub began: Option<Moment>,
-    /// Time at which the process got the partition with its state; `None` as for `began`.
+    /// Time at which the process had the partition and its state; `None` if the journal was read from a later entry.
     pub assigned_ns: Option<i64>,
 }
 
 /// Rows that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrivalFacts {
-    /// Sequence of the entry.
+    /// Sequence of the journal entry.
     pub sequence: Option<i64>,
     /// Time of the arrival, ns since the epoch.
     pub at_ns: i64,
-    /// First offset of the records.
+    /// Offset of the first record.
     pub first_offset: i64,
-    /// Offset after the last.
+    /// Offset after the last record.
     pub next_offset: i64,
-    /// Group of the symbol.
+    /// Group of the tick's symbol.
     pub group: i32,
     /// Number of the group's rows.
     pub group_rows: i64,
@@ -122,53 +122,53 @@ pub struct ArrivalFacts {
 /// A batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BatchFacts {
-    /// Its number within the process life.
+    /// Number of the batch within the process life.
     pub batch: i64,
-    /// When it was dispatched.
+    /// Dispatch of the batch.
     pub at: Moment,
-    /// The reason for the dispatch at that time.
+    /// Reason for the time of the dispatch.
     pub reason: ReleaseReason,
-    /// The scheduler's input in that step.
+    /// Input of the scheduler in that step.
     pub trigger: Trigger,
-    /// Its lane.
+    /// Lane of the batch.
     pub lane: LaneId,
-    /// The lane's device.
+    /// Device of the lane.
     pub device: String,
-    /// Number of its rows.
+    /// Number of rows in the batch.
     pub rows: i64,
-    /// Number of its groups.
+    /// Number of groups in the batch.
     pub groups: usize,
-    /// Arrival of its oldest row, ns since the epoch.
+    /// Arrival of the batch's oldest row, ns since the epoch.
     pub oldest_arrival_ns: i64,
-    /// Batches in flight on the lane before it.
+    /// Number of batches in flight on the lane before this one.
     pub in_flight_batches: i32,
     /// Epoch of the group on the lane.
     pub epoch: i64,
-    /// Time of the group's placement on the lane; `None` if the journal was read from a later entry on.
+    /// Time of the group's placement on the lane; `None` if the journal was read from a later entry.
     pub placed: Option<Moment>,
-    /// Predicted completion, ns since the epoch; `None` if its lane had not been measured yet.
+    /// Predicted completion, ns since the epoch; `None` if the lane had not been measured yet.
     pub predicted_finish_ns: Option<i64>,
-    /// Completion of the batch.
+    /// Completion of the batch; `None` if it did not come back.
     pub completed: Option<Moment>,
-    /// Time that the lane worked on it, ns.
+    /// Time for which the lane worked on the batch, ns.
     pub service_ns: Option<i64>,
 }
 
 /// A transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TransactionFacts {
-    /// Sequence of its last entry.
+    /// Sequence of the transaction's last entry.
     pub sealed_sequence: i64,
-    /// Time of its seal, ns since the epoch; `None` if the journal does not say.
+    /// Time of the transaction's seal, ns since the epoch; `None` if it is not in the journal.
     pub sealed_ns: Option<i64>,
-    /// First tick record of the partition in it.
+    /// Offset of the partition's first tick record in the transaction.
     pub first_offset: i64,
-    /// Tick record after the last one in it.
+    /// Offset after the partition's last tick record in the transaction.
     pub next_offset: i64,
-    /// Number of its signals of the partition.
+    /// Number of the partition's signals in the transaction.
     pub signals: i64,
-    /// Attempts to commit it.
+    /// Attempts to commit the transaction.
     pub attempts: Vec<Attempt>,
-    /// Time of the commit, ns since the epoch; `None` if the journal does not say.
+    /// Time of the commit, ns since the epoch; `None` if it is not in the journal.
     pub committed_ns: Option<i64>,
 }

@@ -1,4 +1,4 @@
-//! Finds the signal meant by a symbol and an optional time.
+//! Finds the signal that a symbol and an optional time identify.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::slowest::first_signal;
 use crate::partition_reader::PartitionReader;
 use crate::{Phase, ReplayError, ReplayProgress, VerifyOptions, utc};
 
-/// Most symbols among which similar names are looked for.
+/// Greatest number of symbols that are searched for similar names.
 const KNOWN_MAX: usize = 10_000;
-/// Distance before the time at which the search begins. Bars are signalled in the order of their ends, except those
-/// that fill up within the allowed lateness of each other.
+/// Distance before the time at which the search begins, in ns. Bars are signalled in the order of their ends, except
+/// for bars that close within the allowed lateness of each other.
 const LATENESS_NS: i64 = 60_000_000_000;
-/// Signals in the first piece read from the end of a partition.
+/// Number of signals in the first piece that is read from the end of a partition.
 const PIECE_SIGNALS: i64 = 4_096;
 /// Signals between two progress reports.
 const PROGRESS_SIGNALS: u64 = 4_096;
 
-/// A signal, named by its symbol.
+/// A signal identified by its symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct SignalOfSymbol<'a> {
     /// The symbol, `VENUE:TICKER`.
@@ -42,8 +42,8 @@ impl SignalOfSymbol<'_> {
     }
 }
 
-/// Partition and offset of the first signal whose bar ends at or after the time; of the newest signal if no time is
-/// given.
+/// Returns partition and offset of the first signal whose bar ends at or after the time; of the newest signal if no
+/// time is given.
 ///
 /// # Errors
 /// If the log cannot be read, or has no such signal.
@@ -81,7 +81,7 @@ pub fn find_signal(
             }
             let candidate = (signal.bar_end_ns, partition, record.offset);
             best = best.filter(|best| *best <= candidate).or(Some(candidate));
-            // Later signals end later, apart from lateness, and each symbol is in one partition.
+            // Later signals end later, except for lateness, and each symbol is in one partition.
             break;
         }
     }
@@ -91,8 +91,8 @@ pub fn find_signal(
     }
 }
 
-/// Partition and offset of the last signal that is wanted; `None` if there is none. Partitions are read from their ends
-/// in ever longer pieces.
+/// Returns partition and offset of the last matching signal; `None` if there is none. Reads partitions backwards from
+/// their ends, in pieces of increasing length.
 fn newest(
     log: &dyn EventLog,
     topic: &str,
@@ -119,13 +119,13 @@ fn newest(
             progress(ReplayProgress { phase: Phase::Outputs, done, total });
             (next, length) = (first, length.saturating_mul(2));
         }
-        // A symbol is in one partition, unless partitions were added.
+        // A symbol may be in several partitions only if partitions were added.
         best = best.max(last);
     }
     Ok(best.map(|(_, partition, offset)| (partition, offset)))
 }
 
-/// Explains the lack of a signal: says when the symbol's bars end, which bars it has, or which symbols have signals.
+/// Explains why no signal was found: when the symbol's bars end, which bars it has, or which symbols have signals.
 fn not_found(
     log: &dyn EventLog,
     topic: &str,

@@ -1,4 +1,4 @@
-//! Follows a journal to a transaction: finds its `Sealed` entry and gives the items before it.
+//! Follows a journal up to a transaction: finds its `Sealed` entry and passes on the items before it.
 
 use std::sync::Arc;
 
@@ -10,11 +10,12 @@ use crate::entries::{Begin, Entries};
 use crate::history::{HistoryReader, Item, Transaction};
 use crate::{Phase, ReplayError, ReplayProgress};
 
-/// Most entries searched for a transaction from the time of its seal on.
+/// Greatest number of entries searched for a transaction, from the time of its seal on.
 const SAME_TIME_ENTRIES_MAX: usize = 100_000;
-/// Resolution of create times: logs keep at least milliseconds.
+/// Resolution of create times in ns: logs keep at least milliseconds.
 const CREATE_TIME_NS: i64 = 1_000_000;
-/// Most checkpoints by which a history begins earlier, so that it covers a record's waits since its publication.
+/// Greatest number of checkpoints by which a history may begin earlier, so that it covers a record's waits since its
+/// publication.
 const EARLIER_BEGINS_MAX: usize = 4;
 /// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 4_096;
@@ -23,14 +24,14 @@ const PROGRESS_ENTRIES: u64 = 4_096;
 pub(crate) struct FoundSeal {
     /// Offset of the entry.
     pub(crate) offset: i64,
-    /// Its sequence, which names the transaction.
+    /// Sequence of the entry, which identifies the transaction.
     pub(crate) sequence: i64,
-    /// Its account of the partition that was asked for.
+    /// The entry's account of the requested partition.
     pub(crate) account: SealedPartition,
 }
 
-/// Finds the `Sealed` entry that contains something of a partition, at the create time of its outputs. `None` if there
-/// is none, for example if a broker assigns create times.
+/// Finds the `Sealed` entry that contains records of a partition and has the create time of their outputs. Returns
+/// `None` if there is none, for example because a broker assigns create times.
 pub(crate) fn find_sealed<'j, 'l>(
     journals: &'j [Entries<'l>],
     sealed_ns: i64,
@@ -52,8 +53,8 @@ pub(crate) fn find_sealed<'j, 'l>(
     Ok(None)
 }
 
-/// Finds the first `Sealed` entry of all journals that contains something of a partition, from a time of the process's
-/// clock on. `None` if there is none near that time.
+/// Finds, in all journals, the first `Sealed` entry that contains records of a partition, starting at a time of the
+/// process's clock. Returns `None` if there is none near that time.
 pub(crate) fn find_sealed_from<'j, 'l>(
     journals: &'j [Entries<'l>],
     from_ns: i64,
@@ -78,7 +79,7 @@ pub(crate) fn find_sealed_from<'j, 'l>(
     Ok(found.map(|(_, sealed)| sealed))
 }
 
-/// Finds the latest `Sealed` entry of all journals that contains something of a partition: if records were sealed
+/// Finds, in all journals, the latest `Sealed` entry that contains records of a partition. If records were sealed
 /// twice, the first transaction was not committed.
 pub(crate) fn find_sealed_anywhere<'j, 'l>(
     journals: &'j [Entries<'l>],
@@ -110,8 +111,8 @@ fn account_of(input: &Input, is_it: impl Fn(&SealedPartition) -> bool) -> Option
     sealed.partitions.iter().find(|account| is_it(account)).copied()
 }
 
-/// The beginning of a history that covers all of a transaction. It is up to some checkpoints earlier if the
-/// transaction's record was published before that; `None` if the journal lacks that beginning.
+/// Returns the beginning of a history that covers a whole transaction. It may be some checkpoints earlier if the
+/// transaction's record was published before. `None` if that beginning is not in the journal.
 pub(crate) fn begin_of(
     entries: &Entries<'_>,
     sealed: &FoundSeal,
@@ -145,7 +146,7 @@ fn is_early(begin: &Begin, account: &SealedPartition) -> bool {
     load.is_none_or(|load| load.position <= account.first_offset)
 }
 
-/// Gives the items from a beginning on, each with its context, until `is_enough` returns true.
+/// Passes on the items from a beginning on, each with its context, until `is_enough` returns true.
 pub(crate) fn follow(
     entries: &Entries<'_>,
     begin: Option<Begin>,
@@ -164,7 +165,7 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// The transaction of a `Sealed` entry, with its context. `each` gets the items that come before it.
+/// Returns the transaction of a `Sealed` entry, with its context. `each` gets the items before it.
 pub(crate) fn follow_to(
     entries: &Entries<'_>,
     begin: Option<Begin>,

@@ -1,4 +1,4 @@
-//! The causes that held a signal up, in total: all waits for one lane count together, whatever their kind.
+//! The causes that held a signal up. All waits for the same lane are added up, whatever their kind.
 
 use serde::Serialize;
 use warptape_schemas::journal::LaneId;
@@ -7,7 +7,7 @@ use super::facts::Chain;
 use super::waits::{Step, Wait};
 use crate::moment::utc;
 
-/// The `--partition` argument for a partition of the journal, with a space before it; empty for partition 0, the
+/// Returns the argument `--partition` for a partition of the journal, after a space; empty for partition 0, the
 /// default.
 pub fn partition_argument(journal: i32) -> String {
     match journal {
@@ -16,35 +16,35 @@ pub fn partition_argument(journal: i32) -> String {
     }
 }
 
-/// The cause that held a signal up.
+/// A cause that held a signal up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holder {
-    /// A lane. Rows of the signal's group waited for it: in the queue, behind other batches, or for their own. Or the
-    /// signal waited for rows of other groups on it.
+    /// A lane. Rows of the signal's group waited for it: in the queue, behind other batches, or during their own batch.
+    /// Or the signal waited for rows of other groups on the lane.
     Lane {
         /// The lane.
         lane: LaneId,
-        /// Its device.
+        /// Device of the lane.
         device: String,
     },
-    /// Something else.
+    /// A step other than work on a lane.
     Step(Step),
 }
 
-/// The time for which one cause held a signal up.
+/// The total time for which one cause held a signal up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
     /// The cause.
     pub by: Holder,
     /// Total time, ns.
     pub ns: i64,
-    /// The waits that it consists of, the longest first.
+    /// Waits of this cause, the longest first.
     pub waits: Vec<Wait>,
 }
 
 impl Chain {
-    /// The causes that held the signal up, the longest first. Their times add up to the whole.
+    /// Returns the causes that held the signal up, the longest first. Their times add up to the total.
     pub fn held_by(&self) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
         for &wait in &self.waits {
@@ -57,14 +57,14 @@ impl Chain {
                 None => all.push(Held { by, ns: wait.ns, waits: vec![wait] }),
             }
         }
-        // Among equals the earliest one comes first.
+        // If waits are equal, the earliest one comes first.
         all.iter_mut().for_each(|held| held.waits.sort_by_key(|wait| std::cmp::Reverse(wait.ns)));
         all.sort_by_key(|held| std::cmp::Reverse(held.ns));
         all
     }
 
-    /// The arguments of `warptape` that explain the state of the lane that held the signal up, in the middle of the
-    /// longest wait for it.
+    /// Returns the arguments of `warptape` that explain the lane's state in the middle of the signal's longest wait for
+    /// it; `None` for another cause.
     pub fn why_not(&self, held: &Held) -> Option<String> {
         let Holder::Lane { lane, .. } = held.by else { return None };
         let longest = held.waits.first()?;

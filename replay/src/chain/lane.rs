@@ -1,4 +1,4 @@
-//! Explains why a lane had no more to do at a time.
+//! Explains why a lane had no more work at a given time.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use crate::entries::Entries;
 use crate::history::{Bound, Moment};
 use crate::why::{Before, last_of_lane};
 
-/// A lane as people name it.
+/// A lane, in the form that users give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneName {
     /// Index of the lane.
     Index(LaneId),
-    /// Device of the lane, compared without regard to case.
+    /// Device of the lane; letter case is ignored.
     Device(String),
 }
 
 impl LaneName {
-    /// The lane named by a text: a number is an index.
+    /// Parses a lane: a number is an index.
     pub fn named(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Device(text.to_owned()), Self::Index)
     }
 
-    /// The lane of a process that has this name.
+    /// Returns the index of the lane among a process's lanes; `None` if there is no such lane.
     pub fn of(&self, lanes: &[LaneSpec]) -> Option<LaneId> {
         let found = lanes.iter().find(|spec| match self {
             Self::Index(index) => spec.lane == *index,
@@ -46,7 +46,7 @@ impl fmt::Display for LaneName {
     }
 }
 
-/// The state of a lane.
+/// Explanation of a lane's state.
 #[derive(Clone, Debug, Serialize)]
 pub struct LaneWhy {
     /// Partition of the journal.
@@ -57,7 +57,7 @@ pub struct LaneWhy {
     pub lane: LaneExplanation,
     /// Device of the lane.
     pub device: String,
-    /// The last decisions about its weight and its service, if heat or its breaker reduces them.
+    /// The last decisions about the lane's weight and service, if heat or the breaker reduces them.
     pub decided: Vec<Before>,
     /// Service time of a row on each lane of the process, including this one.
     pub row_times: Vec<RowTime>,
@@ -68,14 +68,14 @@ pub struct LaneWhy {
 pub struct RowTime {
     /// The lane.
     pub lane: LaneId,
-    /// Smoothed service time of a row in picoseconds; 0 while unknown.
+    /// Smoothed service time of a row in picoseconds; 0 if unknown.
     pub service_ps_per_row: i64,
 }
 
-/// Explains the state of a lane at a bound: after the last entry before it.
+/// Explains the state of a lane after the last entry before a bound.
 ///
 /// # Errors
-/// If the log cannot be read, the journal has no entry before the bound or ends before it, or there is no such lane.
+/// If the log cannot be read, the journal has no entry before the bound or ends before it, or the lane does not exist.
 pub fn why_lane(
     log: &dyn EventLog,
     journal: &str,

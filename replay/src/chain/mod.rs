@@ -1,5 +1,5 @@
-//! Explains why something was late: the chain of causes from the publication of a record to the visible signal, with
-//! the wait at each step.
+//! Explains why an output was late. The explanation is the chain of causes from the publication of a record to the
+//! visible signal, with the wait at each step.
 //!
 //! ```text
 //!  tick record ──► Arrival ──► Batch ──► complete ──► sealed ──► committed      the journal's history
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! All times are from the log: create times of records, times of journal entries, and those in `CommitEnded`. The waits
-//! are differences of consecutive times, so they add up to the whole. Facts that the journal does not tell are listed
-//! as unknown.
+//! are differences of consecutive times, so they add up to the total. Facts that are not in the journal are listed as
+//! unknown.
 
 mod batch;
 mod context;

@@ -28,18 +28,18 @@ pub struct RequestChain {
     /// The request.
     #[serde(flatten)]
     pub request: RequestFacts,
-    /// Start of the waits: the publication of the request, or its arrival at the engine if that is earlier by their
-    /// clocks.
+    /// Start of the waits: the publication of the request, or its arrival at the engine if the clocks show that as
+    /// earlier.
     pub from_ns: i64,
     /// Partition of the result.
     pub result_partition: i32,
-    /// Its offset.
+    /// Offset of the result.
     pub result_offset: i64,
     /// The process that answered.
     pub process: ProcessFacts,
-    /// The scheduler's account of its task; `None` if the scheduler was not asked.
+    /// The scheduler's account of the request's task; `None` if the scheduler was not asked.
     pub task: Option<TaskFacts>,
-    /// The reason why its first slice was next on its lane.
+    /// Reason why the task's first slice was next on its lane; `None` if the state is unknown.
     pub explanation: Option<Explanation>,
     /// The transaction.
     pub transaction: TransactionFacts,
@@ -47,71 +47,71 @@ pub struct RequestChain {
     pub waits: Vec<Wait>,
     /// The sum of the waits, in nanoseconds.
     pub total_ns: i64,
-    /// True if the waits end at the commit; false if its time is not known, so that they end at the seal.
+    /// True if the waits end at the commit; false if the commit time is unknown, and the waits end at the seal.
     pub is_to_commit: bool,
-    /// Facts that are not known, in words.
+    /// Descriptions of facts that are unknown.
     pub unknown: Vec<String>,
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestFacts {
-    /// Its id.
+    /// Id of the request.
     pub request_id: String,
     /// The tenant that asked.
     pub tenant: String,
-    /// The urgency of the request.
+    /// Class of urgency of the request.
     pub class: TaskClass,
-    /// Its partition.
+    /// Partition of the request.
     pub partition: i32,
-    /// Its offset.
+    /// Offset of the request.
     pub offset: i64,
-    /// Time of its publication according to its record, ns since the epoch; its arrival at the engine if the record is
-    /// gone.
+    /// Time of publication according to the request's record, ns since the epoch; if the record is gone, time of
+    /// arrival at the engine.
     pub created_ns: i64,
-    /// The clock of that time; `None` if the log does not tell. All other times of the chain are by the process's
+    /// Clock of that time; `None` if the log does not show it. All other times of the chain are from the process's
     /// clock.
     pub created_clock: Option<Clock>,
 }
 
-/// The clock of a time.
+/// The clock from which a time comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// The clock of the publisher of the record.
+    /// Clock of the record's publisher.
     Publisher,
-    /// The clock of the log, which gives records times of its own.
+    /// Clock of the log, which assigns times to records.
     Log,
-    /// The clock of the process that worked on the request.
+    /// Clock of the process that handled the request.
     Process,
 }
 
 /// A task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskFacts {
-    /// Its number within the process life.
+    /// Number of the task within the process life.
     pub task: i64,
     /// Arrival of the task at the scheduler.
     pub arrived: Moment,
-    /// Number of its rounds.
+    /// Number of the task's rounds.
     pub rounds: i64,
-    /// Units of all rounds.
+    /// Number of units in all rounds.
     pub units: i64,
-    /// Slices that lanes completed.
+    /// Number of slices that lanes completed.
     pub slices: i64,
-    /// Start of the first slice.
+    /// Start of the first slice; `None` if none started.
     pub first_slice: Option<Moment>,
-    /// Outcome of its last round.
+    /// Outcome of the last round; `None` if it has not ended.
     pub end: Option<RoundEnd>,
-    /// End of its last round.
+    /// End of the last round; `None` if it has not ended.
     pub ended: Option<Moment>,
-    /// Time that lanes worked on it, ns.
+    /// Time for which lanes worked on the task, ns.
     pub compute_ns: i64,
-    /// Devices of these lanes.
+    /// Devices of the lanes that worked on the task.
     pub devices: Vec<String>,
 }
 
-/// A result with its place in the log.
+/// A result and its place in the log.
 struct Found {
     partition: i32,
     offset: i64,
@@ -122,7 +122,7 @@ struct Found {
 /// Explains the answer to a request.
 ///
 /// # Errors
-/// If the log cannot be read, has no result with this id, or the journal does not have its transaction.
+/// If the log cannot be read or has no result with this id, or the journal lacks the result's transaction.
 pub fn why_request(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -134,7 +134,7 @@ pub fn why_request(
     let partition = found.result.partition;
     let is_it = |account: &SealedPartition| account.partition == partition && account.risk_results > 0;
     let no_journal = || ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() };
-    // If the log gives results times of its own, those do not tell the seal's time. The search then starts at the time
+    // If the log assigns the results' times, these do not show the time of the seal. The search then starts at the time
     // at which the answer was known.
     let sealed = match log.record_clock(&options.sources.risk_results)? {
         Some(RecordClock::Writer) => find_sealed(&journals, found.sealed_ns, is_it)?,
@@ -199,7 +199,8 @@ pub fn why_request(
     })
 }
 
-/// Start of the waits of a request, given its publication time by `clock` and its arrival time by the process's clock.
+/// Returns the start of a request's waits, given its publication time by `clock`, and its arrival time by the process's
+/// clock.
 fn begin(created_ns: i64, clock: Option<Clock>, received_ns: i64, unknown: &mut Vec<String>) -> i64 {
     if created_ns > received_ns {
         unknown.push(format!(
@@ -211,7 +212,7 @@ fn begin(created_ns: i64, clock: Option<Clock>, received_ns: i64, unknown: &mut 
     created_ns.min(received_ns)
 }
 
-/// A clock in words.
+/// Describes a clock.
 fn words_of(clock: Option<Clock>) -> &'static str {
     match clock {
         Some(Clock::Publisher) => "the publisher's clock",
@@ -221,7 +222,7 @@ fn words_of(clock: Option<Clock>) -> &'static str {
     }
 }
 
-/// Time and clock of a request's publication; if the record is gone, the time at which the engine got it.
+/// Returns the time and clock of a request's publication; if the record is gone, the time at which the engine got it.
 fn created(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -288,7 +289,7 @@ fn find_result(
     Err(ReplayError::NoAnswer { url: log.url(), request_id: request_id.to_owned() })
 }
 
-/// The transaction, and the rounds of the task before it.
+/// Returns the transaction, and the rounds of the task before it.
 fn follow_rounds(
     entries: &Entries<'_>,
     sealed: &FoundSeal,
@@ -336,7 +337,7 @@ fn task_facts(rounds: &[Round], result: &RiskResult) -> Option<TaskFacts> {
 mod tests {
     use super::*;
 
-    /// Programs read the JSON, and do not care which part of the struct has a field.
+    /// Programs read the JSON, so it must not change with the division into structs.
     #[test]
     fn the_json_of_a_chain_has_the_request_beside_the_result() {
         let request = RequestFacts {
@@ -381,7 +382,7 @@ mod tests {
         );
     }
 
-    /// The difference of two clocks is no wait if the first one is ahead.
+    /// If the first clock is ahead, the difference of two clocks is not a wait.
     #[test]
     fn a_clock_that_is_ahead_makes_no_negative_wait() {
         let mut unknown = Vec::new();

@@ -1,4 +1,4 @@
-//! The waits of a transaction's rows, from their arrival on.
+//! The waits of a transaction's rows, starting at their arrival.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::context::Context;
 use super::waits::{BatchTimes, Times, Wait, waits};
 use crate::history::{Arrival, BatchEnd, SealedPart, Transaction};
 
-/// Gives the waits and the number of the rows that arrived together and were in one batch. Rows of an arrival count in
-/// the transaction that seals its last record, so that each counts once.
+/// Passes on the number and the waits of rows that arrived together and were in the same batch. Rows of an arrival
+/// count in the transaction that seals the arrival's last record, so each counts once.
 pub(crate) fn row_waits(context: &Context, transaction: &Transaction, each: &mut dyn FnMut(i64, &[Wait])) {
     let Some(sealing) = context.sealing(transaction) else { return };
     let holes = context.holes(i64::MIN);
@@ -52,7 +52,7 @@ fn is_sealed_by(arrival: &Arrival, part: &SealedPart) -> bool {
     next.is_some_and(|next| account.first_offset < next && next <= account.next_offset)
 }
 
-/// Time at which all rows of an arrival and of earlier ones were done, by the arrival's first offset.
+/// Returns, by the first offset of each arrival, the time at which all rows of this and earlier arrivals were done.
 fn complete(part: &SealedPart) -> BTreeMap<i64, i64> {
     let mut complete: BTreeMap<i64, i64> = BTreeMap::new();
     for batch in &part.batches {

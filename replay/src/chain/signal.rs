@@ -18,7 +18,7 @@ use crate::history::{Batch, BatchEnd, SealedPart, Transaction};
 use crate::partition_reader::PartitionReader;
 use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
-/// Words for a commit whose time the journal does not tell.
+/// Text for a commit whose time is not in the journal.
 pub(crate) const NO_COMMIT: &str = "when it was committed: a journal holds only committed transactions, but \
                                     the time of a commit is in a later transaction, and this is the last one \
                                     of its process life";
@@ -26,7 +26,7 @@ pub(crate) const NO_COMMIT: &str = "when it was committed: a journal holds only 
 /// Explains a signal.
 ///
 /// # Errors
-/// If the log cannot be read, there is no such signal, or the journal does not have its transaction.
+/// If the log cannot be read, there is no such signal, or the journal lacks the signal's transaction.
 pub fn why_signal(
     log: &dyn EventLog,
     options: &VerifyOptions,
@@ -75,14 +75,14 @@ pub fn why_signal(
     Ok(chain)
 }
 
-/// A signal with the tick that caused it.
+/// A signal, with the tick that caused it.
 pub(crate) struct Signalled {
     pub(crate) facts: SignalFacts,
     pub(crate) tick: TickFacts,
 }
 
 impl Signalled {
-    /// The chain of its causes, without the scheduler's explanation.
+    /// Returns the chain of the signal's causes, without the scheduler's explanation.
     pub(crate) fn chain(
         self,
         context: &Context,
@@ -140,7 +140,7 @@ fn waits(
     (waits, end_ns - tick.created_ns)
 }
 
-/// The facts about a way that the journal does not tell, in words.
+/// Describes the facts about a way that are not in the journal.
 fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick: TickFacts) -> Vec<String> {
     let mut unknown = Vec::new();
     if context.is_older(tick.created_ns) {
@@ -172,7 +172,7 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
     unknown
 }
 
-/// The stage configuration of a life; `None` if it is unknown or this software cannot read it.
+/// Returns the stage configuration of a life; `None` if it is unknown or this software cannot read it.
 pub(crate) fn config_of(context: &Context) -> Option<StageConfig> {
     StageConfig::from_json(&context.life()?.started.stage_config).ok()
 }
@@ -238,7 +238,7 @@ pub(crate) fn batch_facts(batch: &Batch, context: &Context, (partition, group): 
     }
 }
 
-/// The batch that a signal waited for in addition to its own.
+/// Returns the batch for which a signal waited in addition to its own; `None` if there is none.
 fn last_batch(way: &Way, context: &Context, partition: i32) -> Option<BatchFacts> {
     let (own, (_, last)) = (way.batch.as_ref(), way.complete.as_ref()?);
     let is_other = own.is_some_and(|own| own.dispatch.batch != last.dispatch.batch);
@@ -258,7 +258,7 @@ pub(crate) fn transaction_facts(transaction: &Transaction, part: &SealedPart) ->
     }
 }
 
-/// Lets the scheduler explain why the batch was dispatched at that time, and the state of the lanes.
+/// Asks the scheduler why the batch was dispatched at that time, and for the state of the lanes.
 fn explain(
     entries: &Entries<'_>,
     batch: &BatchFacts,
@@ -277,11 +277,11 @@ fn explain(
     Ok(())
 }
 
-/// Words for decisions whose state is not available.
+/// Text for decisions whose state is not available.
 pub(crate) const NO_STATE: &str = "the alternatives of the choice: the entries with the state were removed, or this software decides differently";
 
-/// The explanation of an entry's decision, with the scheduler before it; `None` if that state is gone, or this software
-/// steps to another one.
+/// Returns the explanation of an entry's decision, and the scheduler before it. `None` if that state is gone, or if
+/// this software decides differently.
 pub(crate) fn explain_at(
     entries: &Entries<'_>,
     sequence: i64,
@@ -300,7 +300,7 @@ pub(crate) fn explain_at(
     }
 }
 
-/// The record at an offset.
+/// Returns the record at an offset.
 pub(crate) fn read_record(
     log: &dyn EventLog,
     topic: &str,

@@ -19,17 +19,17 @@ use crate::history::{Ended, HistoryOptions, Item, SealedPart, Transaction, Windo
 use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputOptions, ReplayError, ReplayProgress, VerifyOptions};
 
-/// Most signals that are listed: each keeps its transaction in memory.
+/// Greatest number of signals listed, because each keeps its transaction in memory.
 pub const SLOWEST_MAX: usize = 10_000;
 
-/// The request of a search.
+/// Options of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowestOptions {
-    /// Signals to list, [`SLOWEST_MAX`] at most.
+    /// Number of signals to list, at most [`SLOWEST_MAX`].
     pub count: usize,
     /// The window of transactions to search.
     pub window: Window,
-    /// Partition of the journal; `None` for all partitions, each by its own offsets and sequences.
+    /// Partition of the journal; `None` for all partitions, each with its own offsets and sequences.
     pub partition: Option<i32>,
 }
 
@@ -38,19 +38,19 @@ pub struct SlowestOptions {
 pub struct Slowest {
     /// The slowest signals, the slowest first.
     pub signals: Vec<Slow>,
-    /// Number of signals that were looked at.
+    /// Number of signals examined.
     pub seen: u64,
-    /// Signals without a commit time in the journal.
+    /// Number of signals whose commit time is not in the journal.
     pub without_commit: u64,
-    /// Signals that were looked at but whose tick record is gone.
+    /// Number of examined signals whose tick record is gone.
     pub without_tick: u64,
-    /// Signals that the journal accounts for but that are missing from the log or unreadable.
+    /// Number of signals that the journal lists but that are missing from the log or unreadable.
     pub without_record: u64,
 }
 
 impl Slowest {
-    /// Reasons why signals are not among the slowest, one sentence each without its full stop. `number` formats a
-    /// number.
+    /// Returns the reasons why signals may be missing from the list, as sentences without a full stop. `number` formats
+    /// a number.
     pub fn left_out(&self, number: impl Fn(u64) -> String) -> impl Iterator<Item = String> {
         let reasons = [
             (
@@ -75,34 +75,34 @@ impl Slowest {
 /// A slow signal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Slow {
-    /// The longest wait.
+    /// Longest wait of the signal.
     pub main: Option<Wait>,
     /// The whole chain.
     pub chain: Chain,
-    /// The causes that held it up, the longest first: waits for one lane count together.
+    /// Causes that held the signal up, the longest first; waits for the same lane are added up.
     pub held_by: Vec<Held>,
 }
 
 /// An event during the search for the slowest signals.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// An item of the history within the window. Signals of a transaction come before the transaction.
+    /// An item of the history within the window. The signals of a transaction come before the transaction itself.
     Item(&'a Item),
-    /// An item from before the window, whose life may go on in the window.
+    /// An item from before the window, whose life may continue in the window.
     Before(&'a Item),
     /// A signal whose commit time is in the journal.
     Signal {
-        /// Its partition.
+        /// Partition of the signal.
         partition: i32,
-        /// Time of its commit, ns since the epoch.
+        /// Commit time of the signal, ns since the epoch.
         committed_ns: i64,
-        /// Time from the publication of its tick to the commit, ns; `None` if the tick is gone. It may be negative if
-        /// clocks of several machines are involved.
+        /// Time from the publication of the signal's tick to the commit, ns; `None` if the tick is gone. It may be
+        /// negative if clocks of several machines are involved.
         latency_ns: Option<i64>,
     },
 }
 
-/// Finds the slowest signals. Memory is bounded by what is open in the journal and by the transactions of the listed
+/// Finds the slowest signals. Memory is bounded by the open items of the journal, and by the transactions of the listed
 /// signals.
 ///
 /// # Errors
@@ -116,8 +116,8 @@ pub fn slowest(
     slowest_with(log, options, wanted, &mut |_| {}, progress)
 }
 
-/// As [`slowest`], and passes each event to `seen`, so that a caller that wants more of the same window need not read
-/// it again.
+/// Finds the slowest signals, and passes each event to `seen`. So a caller that needs more about the same window need
+/// not read it again.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -142,7 +142,7 @@ pub fn slowest_with(
     let mut context = Context::default();
     let mut each = |ended: Ended, item: Item| {
         if ended == Ended::Before {
-            // Signals within the window may have waited with this item.
+            // Signals within the window may have waited because of this item.
             context.follow(&item);
             seen(Seen::Before(&item));
             return Ok(());
@@ -161,12 +161,12 @@ pub fn slowest_with(
 struct Search<'a> {
     count: usize,
     sources: Sources<'a>,
-    /// The slowest so far, with the fastest of them on top.
+    /// The slowest signals so far, with the fastest of them on top.
     worst: BinaryHeap<Reverse<Candidate>>,
     found: Slowest,
 }
 
-/// A signal that may be listed, ordered by latency; of two equal ones the first counts as slower.
+/// A signal that may be listed. Candidates are ordered by latency; of two equal ones the first counts as slower.
 struct Candidate {
     latency_ns: i64,
     number: Reverse<u64>,
@@ -275,7 +275,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Assembles the chains, those of neighbouring records one after the other.
+    /// Assembles the chains. Chains of neighbouring records are assembled one after the other.
     fn finish(self, log: &dyn EventLog, options: &VerifyOptions) -> Result<Slowest, ReplayError> {
         let Self { worst, mut found, .. } = self;
         let mut dealer = Dealer::new(log, &options.sources);
@@ -309,19 +309,19 @@ struct Sources<'a> {
     open: BTreeMap<i32, Source<'a>>,
 }
 
-/// Signals of a partition in order, with their ticks.
+/// The signals of a partition in order, with their ticks.
 struct Source<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
     range: OffsetRange,
     reader: PartitionReader,
-    /// The next signal, if it was read already.
+    /// The next signal, if it was already read.
     next: Option<Record>,
-    /// Offset before which the signals of all tick records were given.
+    /// Offset of the tick record before which all signals were already returned.
     given: Option<i64>,
     ticks: RecordWindow,
     tick_range: OffsetRange,
-    /// Offset and create time of the last tick record that was asked for.
+    /// Offset and create time of the last requested tick record.
     last: Option<(i64, i64)>,
 }
 
@@ -354,7 +354,8 @@ impl<'a> Sources<'a> {
 }
 
 impl Source<'_> {
-    /// Goes to the first signal of the tick records from an offset on. Signals are in the order of their tick records.
+    /// Moves to the first signal of the tick records at or after an offset. Signals are in the order of their tick
+    /// records.
     fn seek(&mut self, first: i64) -> Result<(), ReplayError> {
         if self.given == Some(first) {
             return Ok(());
@@ -366,7 +367,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The next signal of a tick record before an offset.
+    /// Returns the next signal of a tick record before an offset.
     fn next_before(&mut self, next: i64) -> Result<Option<Record>, ReplayError> {
         self.given = Some(next);
         loop {
@@ -388,7 +389,7 @@ impl Source<'_> {
         }
     }
 
-    /// The create time of a tick record; `None` if the record is gone.
+    /// Returns the create time of a tick record; `None` if the record is gone.
     fn created_ns(&mut self, offset: i64) -> Result<Option<i64>, ReplayError> {
         if let Some((last, created_ns)) = self.last
             && last == offset
@@ -404,8 +405,8 @@ impl Source<'_> {
     }
 }
 
-/// The offset of the first signal for which `is_before` is false, by bisection. `is_before` gets the offset of the tick
-/// record and the end of the bar, and must stay false once it is false.
+/// Returns the offset of the first signal for which `is_before` is false, by bisection. `is_before` gets the offset of
+/// the tick record and the end of the bar, and must stay false once it is false.
 pub(crate) fn first_signal(
     log: &dyn EventLog,
     source: &TopicPartition,

@@ -1,4 +1,4 @@
-//! The waits between a record's publication and its visible effects: consecutive intervals, which add up to the whole.
+//! The waits between a record's publication and its visible effects: consecutive intervals, which add up to the total.
 
 use serde::Serialize;
 use warptape_schemas::journal::CommitOutcome;
@@ -9,9 +9,9 @@ use crate::history::{Attempt, Hole, HoleCause};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// The process that worked on the record had not begun yet.
+    /// The process that handled the record had not started yet.
     Process,
-    /// The process did not have the partition yet, or restored its state.
+    /// The process did not own the partition yet, or was restoring its state.
     Restore,
     /// The partition was paused, because too many of its rows waited on the host.
     Pause,
@@ -27,46 +27,47 @@ pub enum Step {
     Service,
     /// The batch was on its way to the lane and back: the rest of the time between dispatch and completion.
     Handover,
-    /// Rows of other groups, from the same or earlier records, were not done: a transaction has complete records only.
+    /// Rows of other groups, from the same or earlier records, were not done. A transaction contains only complete
+    /// records.
     OtherGroups,
     /// The previous transaction had not ended.
     PreviousCommit,
     /// The next commit was not due yet.
     CommitInterval,
-    /// The thread that commits had not begun to write.
+    /// The commit thread had not started to write.
     Send,
-    /// Attempts were aborted, with pauses after them.
+    /// Attempts were aborted, and pauses followed them.
     Retry,
-    /// The log took the transaction.
+    /// The log was writing the transaction.
     Commit,
-    /// The process recorded nothing although something was due or could be read. It was stopped, had no processor, or
-    /// got nothing from its log.
+    /// The process recorded nothing although something was due or could be read. It was stopped, had no processor time,
+    /// or got nothing from its log.
     StoodStill,
-    /// The log took nothing from the process: its write lock was held, or its disk or broker was slow.
+    /// The log accepted nothing from the process: its write lock was held, or its disk or broker was slow.
     LogHeld,
-    /// The request was prepared, until the scheduler was told of the task.
+    /// The request was being prepared, until the scheduler got the task.
     Preparation,
     /// The request's first slice had not begun.
     TaskQueue,
     /// Slices of the request were not done.
     Slices,
-    /// The answer to the request was put together.
+    /// The answer to the request was being assembled.
     Conclusion,
 }
 
 /// A wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// The reason.
+    /// Reason for the wait.
     pub step: Step,
     /// Duration in nanoseconds. It may be negative if clocks of several machines are involved.
     pub ns: i64,
 }
 
-/// Times of a record's way to its lane and back.
+/// Times of a record's batch on its way to the lane and back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchTimes {
-    /// Time of its group's placement, if that was after the rows arrived.
+    /// Time of the group's placement, if it was after the arrival of the rows.
     pub(crate) placed_ns: Option<i64>,
     pub(crate) dispatched_ns: i64,
     pub(crate) completed_ns: i64,
@@ -77,35 +78,35 @@ pub(crate) struct BatchTimes {
     pub(crate) complete_ns: Option<i64>,
 }
 
-/// Times at which a way is cut.
+/// Times that divide a record's way into waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Times<'a> {
     pub(crate) created_ns: i64,
     /// Start of the process.
     pub(crate) began_ns: Option<i64>,
-    /// Time at which the process had the partition with its state.
+    /// Time at which the process had the partition and its state.
     pub(crate) assigned_ns: Option<i64>,
-    /// Intervals in which the partition was not read: from, until.
+    /// Intervals in which the partition was not read, as start and end.
     pub(crate) pauses: &'a [(i64, i64)],
-    /// Times in which the process recorded nothing, in order.
+    /// Intervals in which the process recorded nothing, in order.
     pub(crate) holes: &'a [Hole],
-    /// Arrival of its rows; `None` if it is not known.
+    /// Arrival of the record's rows; `None` if it is unknown.
     pub(crate) arrived_ns: Option<i64>,
-    /// `None` if it is not known which batch it was.
+    /// Times of the record's batch; `None` if the batch is unknown.
     pub(crate) batch: Option<BatchTimes>,
     pub(crate) sealing: Sealing<'a>,
 }
 
-/// Times from the seal on.
+/// Times of a transaction, starting with its seal.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealing<'a> {
     pub(crate) sealed_ns: i64,
-    /// Time at which the outcome of the previous transaction was known.
+    /// Time at which the process learnt the outcome of the previous transaction.
     pub(crate) previous_known_ns: Option<i64>,
     pub(crate) attempts: &'a [Attempt],
 }
 
-/// Cuts an interval into consecutive waits.
+/// Divides an interval into consecutive waits.
 struct Cut {
     at_ns: i64,
     waits: Vec<Wait>,
@@ -125,7 +126,7 @@ impl Cut {
         self.at_ns = until_ns;
     }
 
-    /// Adds the wait until a time, but not beyond `end_ns`.
+    /// Adds the wait until a time, limited by `end_ns`.
     fn within(&mut self, step: Step, until_ns: Option<i64>, end_ns: i64) {
         if let Some(until_ns) = until_ns.filter(|until_ns| *until_ns > self.at_ns) {
             self.until(step, until_ns.min(end_ns.max(self.at_ns)));
@@ -133,7 +134,7 @@ impl Cut {
     }
 }
 
-/// The waits, and the time at which they end: the commit, or the last known time.
+/// Returns the waits, and the time at which they end: the commit, or the last known time.
 pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
     let mut cut = Cut::new(times.created_ns);
     let arrived_ns = times.arrived_ns.unwrap_or(times.sealing.sealed_ns);
@@ -157,7 +158,7 @@ pub(crate) fn waits(times: &Times<'_>) -> (Vec<Wait>, i64) {
     (with_holes(times.created_ns, cut.waits, times.holes), cut.at_ns)
 }
 
-/// Splits the waits at holes and renames the parts within holes, in order of time. The sum stays the same.
+/// Splits the waits at holes, and renames the parts within holes, in order of time. The sum stays the same.
 fn with_holes(begin_ns: i64, waits: Vec<Wait>, holes: &[Hole]) -> Vec<Wait> {
     let mut found: Vec<Wait> = Vec::with_capacity(waits.len());
     let mut push = |step: Step, ns: i64| match found.last_mut() {
@@ -182,7 +183,7 @@ fn with_holes(begin_ns: i64, waits: Vec<Wait>, holes: &[Hole]) -> Vec<Wait> {
     found
 }
 
-/// The step that a wait counts as within a hole; `None` if the hole does not explain the wait.
+/// Returns the step that replaces a wait within a hole; `None` if the hole does not explain the wait.
 fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
     let is_before_the_process = matches!(step, Step::Process | Step::Restore);
     let is_of_the_log = matches!(step, Step::Commit | Step::Retry | Step::PreviousCommit);
@@ -190,13 +191,14 @@ fn step_of(cause: HoleCause, step: Step) -> Option<Step> {
         _ if is_before_the_process => None,
         HoleCause::Log => is_of_the_log.then_some(Step::LogHeld),
         HoleCause::StoodStill => Some(Step::StoodStill),
-        // A record that could be read was due.
+        // A readable record was due.
         HoleCause::Silence => (step == Step::Read).then_some(Step::StoodStill),
     }
 }
 
-/// Splits the flight of a batch, from dispatch to completion, into the wait for earlier batches, the lane's work, and
-/// the rest, ns. The lane's work is clamped to the flight, because lanes have a clock of their own.
+/// Splits the flight of a batch, from dispatch to completion, into three parts in nanoseconds. They are the wait for
+/// earlier batches, the lane's work, and the rest. The work is limited to the flight, because lanes have a clock of
+/// their own.
 pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_ns: Option<i64>) -> [i64; 3] {
     let flight_ns = completed_ns.saturating_sub(dispatched_ns);
     let service_ns = service_ns.clamp(0, flight_ns.max(0));
@@ -205,17 +207,17 @@ pub fn flight(dispatched_ns: i64, completed_ns: i64, service_ns: i64, lane_free_
     [lane_ns, service_ns, flight_ns - lane_ns - service_ns]
 }
 
-/// Times of a request's way.
+/// Times that divide a request's way into waits.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTimes<'a> {
-    /// Time of its publication, or of its arrival at the process if that is earlier.
+    /// Time of the request's publication, or of its arrival at the process if that is earlier.
     pub(crate) from_ns: i64,
-    /// Times in which the process recorded nothing, in order.
+    /// Intervals in which the process recorded nothing, in order.
     pub(crate) holes: &'a [Hole],
     pub(crate) began_ns: Option<i64>,
     pub(crate) received_ns: i64,
-    /// Arrival of its task at the scheduler, start of the first slice, and end of the last one, each `None` if it was
-    /// not reached.
+    /// Arrival of the request's task at the scheduler; the next fields are the start of the first slice and the end of
+    /// the last. Each is `None` if it did not happen.
     pub(crate) arrived_ns: Option<i64>,
     pub(crate) first_slice_ns: Option<i64>,
     pub(crate) done_ns: Option<i64>,
@@ -224,7 +226,7 @@ pub(crate) struct RequestTimes<'a> {
     pub(crate) sealing: Sealing<'a>,
 }
 
-/// The waits of a request, and the time at which they end.
+/// Returns the waits of a request, and the time at which they end.
 pub(crate) fn request_waits(times: &RequestTimes<'_>) -> (Vec<Wait>, i64) {
     let mut cut = Cut::new(times.from_ns);
     cut.within(Step::Process, times.began_ns, times.received_ns);
@@ -311,7 +313,7 @@ mod tests {
         ];
         let all = [&before_seal[..], &[(Send, 4), (Retry, 36), (Commit, 7)]].concat();
         check(&times(&attempts), &all, 447);
-        // Without an outcome the waits end at the seal.
+        // Without an outcome, the waits end at the seal.
         check(&times(&attempts[..1]), &before_seal, 400);
         check(&times(&[]), &before_seal, 400);
     }
@@ -339,7 +341,7 @@ mod tests {
         let held = [(PreviousCommit, 30), (CommitInterval, 50), (Send, 4), (Commit, 6), (LogHeld, 60)];
         let holes = [hole(100, 160, HoleCause::Silence), hole(410, 480, HoleCause::Log)];
         assert_eq!(of(&holes), [&read[..], &lane, &held].concat());
-        // A process that stands still does nothing at all.
+        // A process that stands still makes no progress at all.
         let still = [&before[..], &[(Placement, 5), (StoodStill, 245), (Commit, 20)]].concat();
         assert_eq!(of(&[hole(205, 450, HoleCause::StoodStill)]), still);
         // Two consecutive holes make one wait.
@@ -358,7 +360,7 @@ mod tests {
             complete_ns: None,
             ..batch
         });
-        // The publisher's clock is ahead of the process's clock, and the lane's clock ran faster.
+        // The publisher's clock is ahead of the process's clock, and the lane's clock is faster.
         let ahead = Times { created_ns: 205, pauses: &[], batch, ..of.clone() };
         let sealed = [(PreviousCommit, 50), (CommitInterval, 50)];
         let expected = [&[(Read, -5), (Queue, 30), (Service, 70)][..], &sealed].concat();

@@ -1,4 +1,4 @@
-//! The way of a group's rows of a record through a transaction: their arrival, their batch, and the completion of all
+//! The way of one record's rows of a group through a transaction: their arrival, their batch, and the completion of all
 //! records up to theirs.
 
 use std::sync::Arc;
@@ -11,30 +11,31 @@ use super::waits::BatchTimes;
 use crate::ReplayError;
 use crate::history::{Arrival, Batch, BatchEnd, Part, Piece, SealedPart};
 
-/// The cause of a signal.
+/// The cause of a signal, which is a tick or the watermark that it moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cause {
-    /// Group of its symbol.
+    /// Group of the tick's symbol.
     pub(crate) group: GroupIndex,
     /// Offset of the tick record, and index of the tick within it.
     pub(crate) tick: (i64, u32),
-    /// True if the watermark that the tick moved is the cause, as for time bars.
+    /// True if the watermark that the tick moved is the cause, as with time bars.
     pub(crate) is_watermark: bool,
 }
 
 /// The way of a cause.
 pub(crate) struct Way {
     pub(crate) arrival: Arc<Arrival>,
-    /// `None` if it is not known which of several batches it was.
+    /// Batch of the cause; `None` if it may be one of several.
     pub(crate) batch: Option<Arc<Batch>>,
     /// Numbers of the batches that may contain the cause.
     pub(crate) candidates: Vec<i64>,
-    /// Time at which all rows of its record and of earlier ones were done, and the last batch of them; `None` if that
-    /// is unknown.
+    /// Time at which all rows of the record and of earlier records were done, and the last batch among them; `None` if
+    /// it is unknown.
     pub(crate) complete: Option<(i64, Arc<Batch>)>,
 }
 
-/// The way of a cause through a transaction's part of its partition; `None` if the history does not have its arrival.
+/// Returns the way of a cause through its partition's part of a transaction; `None` if the arrival is not in the
+/// history.
 pub(crate) fn find_way(
     part: &SealedPart,
     cause: Cause,
@@ -68,7 +69,7 @@ pub(crate) fn find_way(
     }))
 }
 
-/// The batches with rows of an arrival, of one group or of all groups.
+/// Returns the batches with rows of an arrival, of one group or of all groups.
 fn batches_with<'a>(
     part: &'a SealedPart,
     arrival: &Arc<Arrival>,
@@ -98,8 +99,8 @@ fn has_row(batch: &Batch, arrival: &Arc<Arrival>, cause: Cause, row: i64) -> boo
         .any(|piece| is_of(piece, arrival) && (piece.from..piece.from + piece.rows).contains(&row))
 }
 
-/// Time at which the records up to any one of an arrival were done, if it is the same for all of them. It is the same
-/// if the batch with the cause is the last of all with rows of this or an earlier arrival.
+/// Returns the time at which all records up to the cause's were done, if it is the same for every record of the
+/// arrival. This holds if the batch with the cause is the last one with rows of this or an earlier arrival.
 fn certain_end<'a>(
     part: &SealedPart,
     arrival: &Arc<Arrival>,
@@ -116,7 +117,7 @@ fn certain_end<'a>(
     (last_ns <= own_ns).then_some((own_ns, *only))
 }
 
-/// Time at which the last row of records up to one was done, with its batch.
+/// Returns the time at which the last row of the records up to one was done, and its batch.
 fn end_of<'a>(
     part: &'a SealedPart,
     arrival: &Arc<Arrival>,
@@ -148,7 +149,7 @@ fn completed_ns(batch: &Batch) -> Option<i64> {
 }
 
 impl Way {
-    /// The times of its batch; `None` if the batch is not known or did not come back.
+    /// Returns the times of the batch; `None` if the batch is unknown or did not come back.
     pub(crate) fn batch_times(&self, cause: Cause) -> Option<BatchTimes> {
         let batch = self.batch.as_ref()?;
         let BatchEnd::Completed { at, service_ns, lane_free_ns } = batch.end else { return None };

@@ -1,12 +1,12 @@
-//! Saved states of the scheduler, for steps backwards.
+//! Saved states of the scheduler, for stepping backwards.
 //!
 //! ```text
 //!   entries   0 ───────────────── 4096 ─────── 6144 ──── 7168 ─ 7680 ─ 7936 ► position
 //!   marks     ▲                    ▲            ▲         ▲      ▲      ▲
 //! ```
 //!
-//! Marks lie close together near the position and ever further apart away from it. So a short way back takes few steps,
-//! and a long way a small fraction of its length. The number of marks is bounded however long the journal is.
+//! Marks are dense near the position and sparser farther away. So a short way back takes few steps, and a long way
+//! takes a small fraction of its length. The number of marks is bounded for any length of the journal.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use warptape_schemas::journal::Started;
 
 /// Distance, in offsets, between a mark and the next one made after it.
 pub(super) const MARK_OFFSETS: i64 = 256;
-/// Most marks kept. A state has some kilobytes, and some megabytes if many risk tasks wait.
+/// Greatest number of marks kept. A state has some kilobytes, or some megabytes if many risk tasks wait.
 const MARKS_MAX: usize = 48;
 
-/// The state before an entry.
+/// The scheduler's state before an entry.
 #[derive(Clone)]
 pub(super) struct Mark {
     /// Offset of the entry.
     pub(super) offset: i64,
-    /// Offset of the entry before it, where that is known.
+    /// Offset of the previous entry; `None` if it is unknown.
     pub(super) previous: Option<i64>,
-    /// Sequence that the entry must have, if the entry before it is known.
+    /// Sequence that the entry must have; `None` if the previous entry is unknown.
     pub(super) sequence: Option<i64>,
     /// The state.
     pub(super) state: Scheduler,
@@ -38,7 +38,7 @@ pub(super) struct Mark {
 pub(super) struct Marks(Vec<Mark>);
 
 impl Marks {
-    /// The last mark before an offset.
+    /// Returns the last mark before an offset; `None` if there is none.
     pub(super) fn before(&self, offset: i64) -> Option<&Mark> {
         self.0[..self.0.partition_point(|mark| mark.offset < offset)].last()
     }
@@ -48,7 +48,7 @@ impl Marks {
         self.before(offset + 1).is_none_or(|mark| offset - mark.offset >= MARK_OFFSETS)
     }
 
-    /// Keeps a mark. If there are too many, drops the one whose neighbours are closest to each other relative to their
+    /// Stores a mark. If there are too many, drops the one whose neighbours are closest to each other, relative to its
     /// distance from `position`. The first and the last mark stay.
     pub(super) fn keep(&mut self, new: Mark, position: i64) {
         let at = self.0.partition_point(|mark| mark.offset < new.offset);
@@ -62,7 +62,7 @@ impl Marks {
         let cost = |at: &usize| {
             let gap = i128::from(self.0[at + 1].offset) - i128::from(self.0[at - 1].offset);
             let away = (i128::from(self.0[*at].offset) - i128::from(position)).abs();
-            // Integers, because floats would lose offsets: the gap relative to the distance, in parts of 2^20.
+            // Uses integers, because floats would lose offsets: the gap relative to the distance, in units of 2^-20.
             (gap << 20) / (away + i128::from(MARK_OFFSETS))
         };
         if let Some(least) = (1..self.0.len() - 1).min_by_key(cost) {

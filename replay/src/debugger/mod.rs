@@ -1,13 +1,13 @@
-//! Steps through a journal, forwards and backwards, with the state of the scheduler at each entry, until a condition
-//! holds.
+//! Steps through a journal, forwards and backwards, until a condition holds. Each step has an entry and the scheduler's
+//! state there.
 //!
 //! ```text
 //!  journal ──► Stepper ── Step: entry, state, what differs ──► Predicate: does it hold?
 //!                 └──── Marks: states that are kept for the way back
 //! ```
 //!
-//! It steps the production scheduler and writes nothing. It does not know how an entry is shown or who asks for it: no
-//! terminal is used here.
+//! Stepping runs the production scheduler and writes nothing. This module does not know how an entry is shown, or to
+//! whom, and uses no terminal.
 
 mod marks;
 mod predicate;

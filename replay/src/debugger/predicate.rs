@@ -7,8 +7,8 @@
 //!   comparison  = FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" ) VALUE
 //! ```
 //!
-//! A value with blanks or operators in it is in double quotes, with `\"` and `\\` for a quote and a backslash. This
-//! module owns the language; it does not know how entries are read.
+//! A value with blanks or operators is in double quotes, with `\"` and `
+//! ` for a quote and a backslash. This module owns the language; it does not know how entries are read.
 
 mod evaluate;
 mod parse;
@@ -31,9 +31,9 @@ pub struct Predicate {
 enum Expression {
     Compare(Comparison),
     Not(Box<Expression>),
-    /// Two or more expressions.
+    /// Two or more expressions, all of which must hold.
     All(Vec<Expression>),
-    /// Two or more expressions.
+    /// Two or more expressions, at least one of which must hold.
     Any(Vec<Expression>),
 }
 
@@ -41,7 +41,7 @@ enum Expression {
 struct Comparison {
     field: Field,
     operator: Operator,
-    /// The value as it was written, for printing the condition.
+    /// The value as written, for printing the condition.
     text: String,
     value: Value,
 }
@@ -50,7 +50,7 @@ struct Comparison {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Number(i64),
-    /// Compared without regard to case.
+    /// A text; letter case is ignored.
     Text(String),
     Flag(bool),
 }
@@ -65,7 +65,7 @@ enum Operator {
     AtLeast,
 }
 
-/// The longest first, so that `<=` is not read as `<`.
+/// Operators, the longest first, so that `<=` is not read as `<`.
 const OPERATORS: [(&str, Operator); 7] = [
     ("!=", Operator::Unequal),
     ("<=", Operator::AtMost),
@@ -103,7 +103,7 @@ pub enum Field {
     InFlight,
     /// State of a lane's breaker.
     Breaker,
-    /// True if a lane works.
+    /// True if a lane is working.
     Ready,
     /// A partition.
     Partition,
@@ -113,21 +113,21 @@ pub enum Field {
     Paused,
     /// Number of risk tasks that the scheduler knows.
     Tasks,
-    /// True if the entry differs from what this software decides.
+    /// True if the entry differs from this software's decisions.
     Differs,
 }
 
-/// The values of a field, which decide how it is compared.
+/// Type of a field's values, which determines how they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FieldKind {
     Number,
-    /// A time, or nanoseconds since the epoch.
+    /// A time in words, or nanoseconds since the epoch.
     Time,
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
     Flag,
-    /// An index, or the name of a device.
+    /// A lane's index, or the name of a device.
     Lane,
 }
 
@@ -169,7 +169,7 @@ impl Field {
         FIELDS.iter().find(|(_, known, _)| *known == name).map(|(field, ..)| *field)
     }
 
-    /// The field's name in a condition.
+    /// Returns the field's name in a condition.
     pub fn name(self) -> &'static str {
         FIELDS.iter().find(|(field, ..)| *field == self).map_or("", |(_, name, _)| name)
     }
@@ -239,7 +239,7 @@ impl Expression {
         }
     }
 
-    /// Prints a member of a list, in parentheses if it is a list itself.
+    /// Prints a member of a list. A member that is itself a list gets parentheses.
     fn print_part(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All(_) | Self::Any(_) => write!(f, "({self})"),

@@ -1,4 +1,4 @@
-//! A position in a journal, with the state of the scheduler there.
+//! A position in a journal, with the scheduler's state there.
 //!
 //! ```text
 //!            state before                    state
@@ -7,8 +7,8 @@
 //!                     decisions, held against those of the entry
 //! ```
 //!
-//! Places in the journal are offsets, which rise whatever the entries themselves say. A move forward steps from the
-//! last mark, start or checkpoint before its end. A move back is a move forward from an earlier one of these.
+//! Positions in the journal are offsets, which rise whatever the entries contain. A move forward steps from the last
+//! mark, start or checkpoint before its end. A move back is a move forward from an earlier one of these.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use crate::why::{Explained, before};
 /// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 1_024;
 
-/// A position in a journal, whose entry is given as a [`Step`].
+/// A position in a journal; [`Step`] describes its entry.
 pub struct Stepper<'a> {
     entries: Entries<'a>,
     reader: EntryReader,
-    /// The first entry that can be stepped.
+    /// Offset of the first entry that can be stepped.
     first: i64,
     /// The state before the next entry.
     state: Scheduler,
@@ -47,19 +47,19 @@ pub struct Stepper<'a> {
 /// The entry at the position, and the result of stepping it.
 struct Here {
     offset: i64,
-    /// Offset of the previous entry, if that is known.
+    /// Offset of the previous entry; `None` if it is unknown.
     previous: Option<i64>,
     entry: JournalEntry,
-    /// Sequence that the entry must have, if the previous entry is known.
+    /// Sequence that the entry must have; `None` if the previous entry is unknown.
     sequence: Option<i64>,
     /// Hash of the state before the entry.
     state_hash: u64,
     decisions: Vec<Decision>,
-    /// The reason why the scheduler rejects the input; `None` if it takes it.
+    /// The reason why the scheduler rejects the input; `None` if it accepts it.
     refusal: Option<String>,
 }
 
-/// An entry, with the result that this software gives for it.
+/// An entry, and the result of stepping it with this software.
 pub struct Step<'s> {
     /// Offset of the entry.
     pub offset: i64,
@@ -69,7 +69,7 @@ pub struct Step<'s> {
     pub state: &'s Scheduler,
     /// The decisions of this software.
     pub decisions: &'s [Decision],
-    /// Start of the process that wrote the entry.
+    /// Start of the process that wrote the entry; `None` if it is unknown.
     pub started: Option<&'s Started>,
     sequence: Option<i64>,
     state_hash: u64,
@@ -88,7 +88,7 @@ pub enum Found {
 }
 
 impl Step<'_> {
-    /// True if the entry differs from what this software decides.
+    /// True if the entry differs from this software's decisions.
     pub fn differs(&self) -> bool {
         self.refusal.is_some()
             || self.sequence.is_some_and(|sequence| sequence != self.entry.sequence)
@@ -96,7 +96,7 @@ impl Step<'_> {
             || self.entry.state_hash != Digits::of(&self.state_hash.to_be_bytes())
     }
 
-    /// The first fields in which the entry differs from what this software decides.
+    /// Returns the first fields in which the entry differs from this software's decisions.
     pub fn differences(&self) -> Vec<Difference> {
         let mut found = Vec::new();
         if let Some(sequence) = self.sequence.filter(|sequence| *sequence != self.entry.sequence) {
@@ -117,7 +117,7 @@ impl Step<'_> {
         found
     }
 
-    /// The device of a lane; empty if it is not known.
+    /// Returns the device of a lane; empty if it is not known.
     pub fn device(&self, lane: LaneId) -> &str {
         let lanes = self.started.map_or(&[][..], |started| &started.lanes);
         let lane = usize::try_from(lane).ok().and_then(|lane| lanes.get(lane));
@@ -127,7 +127,7 @@ impl Step<'_> {
 
 impl<'a> Stepper<'a> {
     /// Opens a partition of a journal at its first start, or at its first complete checkpoint if older entries were
-    /// removed. These entries have a known state.
+    /// removed. At both of these the state is known.
     ///
     /// # Errors
     /// If the log cannot be read, there is no such partition, or the partition has no such entry.
@@ -152,7 +152,7 @@ impl<'a> Stepper<'a> {
         Ok(stepper)
     }
 
-    /// The step at the position.
+    /// Returns the step at the position.
     pub fn step(&self) -> Step<'_> {
         let Here { offset, previous: _, entry, sequence, state_hash, decisions, refusal } = &self.here;
         Step {
@@ -167,12 +167,12 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Offsets of the journal, from the first entry that can be reached.
+    /// Returns the range of the journal's offsets, starting with the first entry that can be reached.
     pub fn range(&self) -> OffsetRange {
         OffsetRange { first: self.first, next: self.entries.range.next }
     }
 
-    /// The last entry of the journal.
+    /// Returns the last entry of the journal.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -181,7 +181,7 @@ impl<'a> Stepper<'a> {
         Ok(reach.last)
     }
 
-    /// The error for a place without an entry at or after it; it names the existing range.
+    /// Returns the error for a place after the last entry. It names the existing range.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -189,13 +189,13 @@ impl<'a> Stepper<'a> {
         Ok(self.entries.outside(self.entries.reach()?.into_iter().collect()))
     }
 
-    /// Total number of entries stepped, for callers that measure the cost of a move.
+    /// Returns the total number of entries stepped, for callers that measure the cost of a move.
     pub fn stepped(&self) -> u64 {
         self.stepped
     }
 
-    /// Explains the decision with an index at the position, together with the decisions before it; `None` if this
-    /// software makes no such decision.
+    /// Explains the position's decision with this index, together with the decisions before it; `None` if this software
+    /// makes no such decision.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -236,8 +236,8 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Goes to the first entry at or after a bound; to the last entry if there is none. If the bound is before the
-    /// first entry, goes to that. `progress` gets the offset from time to time, and returns true to go on.
+    /// Goes to the first entry at or after a bound; to the last entry if there is none. A bound before the first entry
+    /// leads to the first entry. `progress` gets the offset from time to time, and returns true to continue.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -249,7 +249,7 @@ impl<'a> Stepper<'a> {
         let offset = self.entries.bound(Some(bound))?.unwrap_or(self.first).max(self.first);
         if offset < self.entries.range.next {
             let found = self.go_to_offset(offset, progress)?;
-            // There may be offsets without an entry after the last entry.
+            // Offsets after the last entry may have no entries.
             return Ok(if self.here.offset < offset && found == Found::Here {
                 Found::Nothing
             } else {
@@ -264,7 +264,7 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes to the next entry for which a condition holds; stays in place if there is none. `progress` is as in
+    /// Goes to the next entry that meets a condition; stays in place if there is none. `progress` is as in
     /// [`Stepper::go_to`].
     ///
     /// # Errors
@@ -287,8 +287,8 @@ impl<'a> Stepper<'a> {
         Ok(Found::Nothing)
     }
 
-    /// Goes to the last earlier entry for which a condition holds; stays in place if there is none. Searches from each
-    /// mark, start or checkpoint to the next, the last one first. `progress` is as in [`Stepper::go_to`].
+    /// Goes to the last earlier entry that meets a condition; stays in place if there is none. Searches the sections
+    /// between marks, starts and checkpoints, the last section first. `progress` is as in [`Stepper::go_to`].
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -344,8 +344,8 @@ impl<'a> Stepper<'a> {
         self.stepped.is_multiple_of(PROGRESS_ENTRIES) && !progress(self.here.offset)
     }
 
-    /// Goes to the nearest place before an offset with a known state: the position itself, a mark, a start or a
-    /// checkpoint.
+    /// Goes to the nearest place before an offset at which the state is known: the position itself, a mark, a start or
+    /// a checkpoint.
     fn land_before(&mut self, offset: i64) -> Result<(), ReplayError> {
         let mark = self.marks.before(offset);
         let marked = mark.map_or(self.first, |mark| mark.offset);
@@ -363,7 +363,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// Restores the state of a mark and steps its entry.
+    /// Restores the state of a mark, and steps its entry.
     fn land(&mut self, mark: Mark) -> Result<(), ReplayError> {
         self.reader.seek(mark.offset)?;
         self.marks.keep(mark.clone(), mark.offset);
@@ -408,7 +408,7 @@ impl<'a> Stepper<'a> {
         self.stepped += 1;
     }
 
-    /// The state before the entry at the position. It is stepped to again from the last mark, because keeping a second
+    /// Returns the state before the entry at the position. Computes it from the last mark, because keeping a second
     /// state up to date would cost more on every move.
     fn state_before(&mut self) -> Result<Scheduler, ReplayError> {
         let at = self.here.offset;

@@ -1,4 +1,4 @@
-//! Compares two recorded runs: where they first part, which groups were on other lanes, and what that cost.
+//! Compares two recorded runs: where they first diverge, which groups were on other lanes, and what that cost.
 //!
 //! ```text
 //!  journal A, journal B ──► entry by entry, while inputs are the same ──► first input and first decision that differ   parted
@@ -6,9 +6,9 @@
 //!  signals A, signals B ──► signal by signal                          ──► whether outputs are the same                 outputs
 //! ```
 //!
-//! Two live runs never get the same inputs at the same times, so times and measurements are ignored when inputs and
-//! decisions are compared. A modelled run (`replay what-if --to`) has no transactions and no signals: if a side is one,
-//! entries about transactions are skipped and signals are not compared. This module does not judge which run is right:
+//! Two live runs never get the same inputs at the same times, so comparisons of inputs and decisions ignore times and
+//! measurements. A modelled run (`replay what-if --to`) has no transactions and no signals: if a side is modelled,
+//! entries about transactions are skipped, and signals are not compared. This module does not judge which run is right:
 //! `verify` does.
 
 mod moved;
@@ -29,14 +29,14 @@ use crate::about::modelled_from;
 use crate::difference::differences;
 use crate::{ReplayError, ReplayProgress, VerifyOptions};
 
-/// The differences between two runs. The first of each pair belongs to the run named first.
+/// The differences between two runs. The first of each pair belongs to the first run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diff {
-    /// The work of each run.
+    /// Summary of each run.
     pub sides: [Side; 2],
-    /// Fields of scheduler, lanes and stages that differ between the first lives.
+    /// Fields of scheduler, lanes and stages in which the first lives are configured differently.
     pub configuration: Vec<Unlike>,
-    /// The places where the journals part, for each partition that both journals have.
+    /// The places where the journals diverge, for each partition that both journals have.
     pub parted: Vec<Parted>,
     /// Groups that were on other lanes.
     pub moves: Moves,
@@ -44,36 +44,35 @@ pub struct Diff {
     pub outputs: OutputsCompared,
 }
 
-/// A field that differs between two runs; `None` for a run without it.
+/// A field that differs between two runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unlike {
     /// Path of the field, such as `decisions[0].place.lane`.
     pub field: String,
-    /// Value in the first run.
+    /// Value in the first run; `None` if the run lacks the field.
     pub a: Option<Value>,
-    /// Value in the second run.
+    /// Value in the second run; `None` if the run lacks the field.
     pub b: Option<Value>,
 }
 
-/// A run.
+/// One side of a comparison.
 #[derive(Clone, Copy)]
 pub struct DiffSide<'a> {
-    /// Its log.
+    /// Log of the run.
     pub log: &'a dyn EventLog,
-    /// Its topics.
+    /// Topics of the run.
     pub options: &'a VerifyOptions,
 }
 
 impl Diff {
-    /// True if configuration, inputs, decisions and signals of both runs are the same, apart from times and
-    /// measurements.
+    /// True if both runs have the same configuration, inputs, decisions and signals, apart from times and measurements.
     pub fn is_same(&self) -> bool {
         let goes_on = |parted: &Parted| parted.at.is_none() && parted.more == [0, 0];
         self.configuration.is_empty() && self.parted.iter().all(goes_on) && self.outputs.is_same()
     }
 }
 
-/// Compares two runs. Memory is bounded by what is open in a journal, and by groups and lanes.
+/// Compares two runs. Memory is bounded by the open items of a journal, and by the numbers of groups and lanes.
 ///
 /// # Errors
 /// If a log cannot be read, or has no journal.
@@ -93,7 +92,7 @@ pub fn diff(sides: [DiffSide<'_>; 2], progress: &mut dyn FnMut(ReplayProgress)) 
     Ok(Diff { sides: [a.side, b.side], configuration, parted, moves, outputs })
 }
 
-/// The first few fields in which two values differ.
+/// Returns the first few fields in which two values differ.
 fn unlike(field: &str, a: &Value, b: &Value) -> Vec<Unlike> {
     let all = differences(field, a, b).into_iter();
     all.map(|one| Unlike { field: one.field, a: one.expected, b: one.found }).collect()

@@ -1,13 +1,13 @@
-//! Groups that were on other lanes, judged by the tick records that both runs had.
+//! Groups that were on other lanes, according to the tick records that both runs have.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use warptape_schemas::journal::{GroupIndex, PartitionId};
 
-/// Most groups listed: those with most rows elsewhere.
+/// Greatest number of groups listed; those with the most rows on other lanes are listed.
 const LISTED_MAX: usize = 50;
-/// Most changes of lane remembered per group; later ones are ignored.
+/// Greatest number of lane changes kept per group; later ones are ignored.
 const CHANGES_MAX: usize = 1_024;
 
 /// Groups that were on other lanes.
@@ -17,14 +17,14 @@ pub struct Moves {
     pub groups: usize,
     /// Number of those groups with records that went to another lane.
     pub elsewhere: usize,
-    /// The groups with most rows on other lanes, most first; at most 50.
+    /// The groups with the most rows on other lanes, most first; at most 50.
     pub listed: Vec<MovedGroup>,
 }
 
 /// A group that was on another lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MovedGroup {
-    /// Its partition.
+    /// Partition of the group.
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
@@ -39,7 +39,7 @@ pub struct MovedGroup {
 pub struct LaneRows {
     /// The lane.
     pub lane: String,
-    /// Rows that it worked on.
+    /// Number of rows that the lane worked on.
     pub rows: i64,
 }
 
@@ -47,21 +47,21 @@ pub struct LaneRows {
 #[derive(Clone, Debug, Default)]
 pub(super) struct GroupWay {
     rows: BTreeMap<String, i64>,
-    /// Offsets of tick records from which on the group was on a lane, ascending.
+    /// Offsets of tick records at which the group came to a lane, in ascending order.
     changes: Vec<(i64, String)>,
 }
 
-/// The lanes of all groups of a run.
+/// The lanes of all groups in a run.
 pub(super) type Groups = BTreeMap<(PartitionId, GroupIndex), GroupWay>;
 
 impl GroupWay {
-    /// Adds rows, of records from an offset on, that went to a lane.
+    /// Adds rows that went to a lane. `offset` is the offset of their first record.
     pub(super) fn push(&mut self, offset: i64, lane: &str, rows: i64) {
         match self.rows.get_mut(lane) {
             Some(known) => *known += rows,
             None => _ = self.rows.insert(lane.to_owned(), rows),
         }
-        // If a lost lane's records come again, only their first lane counts.
+        // If the records of a lost lane come again, only their first lane counts.
         let is_new = self.changes.last().is_none_or(|(last, on)| on != lane && *last < offset);
         if is_new && self.changes.len() < CHANGES_MAX {
             self.changes.push((offset, lane.to_owned()));
@@ -81,7 +81,7 @@ impl GroupWay {
     }
 }
 
-/// The first offset at which the lanes of a group differ.
+/// Returns the first offset at which a group's lanes differ.
 fn first_elsewhere(a: &GroupWay, b: &GroupWay) -> Option<i64> {
     let mut offsets: Vec<i64> = a.changes.iter().chain(&b.changes).map(|(offset, _)| *offset).collect();
     offsets.sort_unstable();
@@ -91,13 +91,13 @@ fn first_elsewhere(a: &GroupWay, b: &GroupWay) -> Option<i64> {
     })
 }
 
-/// Least number of rows that went to other lanes in the second run.
+/// Returns the least number of rows that went to other lanes in the second run.
 fn rows_elsewhere(a: &GroupWay, b: &GroupWay) -> i64 {
     let more = |(lane, rows): (&String, &i64)| (rows - a.rows.get(lane).unwrap_or(&0)).max(0);
     b.rows.iter().map(more).sum()
 }
 
-/// The groups of two runs that were on other lanes.
+/// Returns the groups of two runs that were on other lanes.
 pub(super) fn moves([a, b]: [&Groups; 2]) -> Moves {
     let mut moves = Moves::default();
     let mut all = Vec::new();
@@ -133,14 +133,14 @@ mod tests {
     #[test]
     fn the_first_record_on_another_lane_is_found() {
         check(&[(0, "x", 5)], &[(0, "x", 5)], None, 0);
-        // Other batch boundaries on the same lanes make no difference.
+        // Different batch boundaries on the same lanes make no difference.
         check(&[(0, "x", 5)], &[(0, "x", 2), (2, "x", 3)], None, 0);
         check(&[(0, "x", 5)], &[(0, "y", 5)], Some(0), 5);
         check(&[(0, "x", 9)], &[(0, "x", 4), (4, "y", 5)], Some(4), 5);
         check(&[(0, "x", 4), (4, "y", 5)], &[(0, "x", 6), (6, "y", 3)], Some(4), 2);
-        // One of the runs begins later.
+        // One run begins later than the other.
         check(&[(0, "x", 4), (4, "y", 5)], &[(4, "y", 5)], None, 0);
-        // Records that come again after a loss do not change their first lane.
+        // Records that come again after a loss keep their first lane.
         check(&[(0, "x", 4)], &[(0, "x", 4), (0, "y", 4)], None, 4);
     }
 

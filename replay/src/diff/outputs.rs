@@ -16,9 +16,9 @@ const PROGRESS_SIGNALS: u64 = 4_096;
 pub struct OutputsCompared {
     /// Number of signals that are the same in both runs, bit for bit except the offset of their tick record.
     pub same: u64,
-    /// Number of those signals whose tick records lie at different offsets.
+    /// Number of those signals whose tick records have different offsets.
     pub at_other_offsets: u64,
-    /// Signals of each run from the first difference of their partition on, or beyond the end of the other run's
+    /// Number of signals of each run after the first difference in their partition, or after the end of the other run's
     /// partition.
     pub rest: [u64; 2],
     /// The first difference of each partition that has one.
@@ -37,7 +37,7 @@ pub struct SignalUnlike {
 }
 
 impl OutputsCompared {
-    /// True if each signal of one run is in the other.
+    /// True if each signal of one run is also in the other.
     pub fn is_same(&self) -> bool {
         self.rest == [0, 0]
     }
@@ -93,8 +93,8 @@ pub(super) fn compare(
     Ok(compared)
 }
 
-/// Compares two signals: `Some(true)` if only the offsets of their tick records differ, `Some(false)` if they are
-/// identical, `None` if they differ otherwise.
+/// Compares two signals. Returns `Some(true)` if only the offsets of their tick records differ, `Some(false)` if they
+/// are identical, and `None` if they differ otherwise.
 fn alike(a: &[u8], b: &[u8]) -> Option<bool> {
     if a == b {
         return Some(false);
@@ -130,7 +130,7 @@ fn next(reader: &mut Option<PartitionReader>) -> Result<Option<warptape_eventlog
     }
 }
 
-/// Offsets of the partitions of the signals; empty if there is no such topic.
+/// Returns the offsets of the partitions of the signals; empty if the topic does not exist.
 fn ranges(side: DiffSide<'_>) -> Result<Vec<OffsetRange>, ReplayError> {
     let found = side.log.topic(&side.options.sources.signals)?;
     Ok(found.map(|topic| topic.offsets).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The place where two journals part: the first input that differs, or the first different decision on the same input.
+//! The place where two journals diverge: the first different input, or the first different decision on the same input.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{DiffSide, Unlike, unlike};
 use crate::ReplayError;
 use crate::entries::{Entries, EntryReader};
 
-/// Fields of measurements beside a decision, in addition to all fields whose name ends with `_ns`.
+/// Fields with measurements of a decision, in addition to all fields whose name ends with `_ns`.
 const MEASURED: [&str; 6] =
     ["telemetry", "sample", "service_ps_per_row", "service_fs_per_cost", "points", "measured"];
 
@@ -18,21 +18,21 @@ const MEASURED: [&str; 6] =
 pub struct Parted {
     /// Partition of the journals: the ordinal of the process.
     pub journal: i32,
-    /// Number of equal entries from the first one on, apart from times and measurements.
+    /// Number of equal entries at the beginning, apart from times and measurements.
     pub alike: u64,
-    /// The place where the journals part; `None` if one ends first, or both end together.
+    /// The place where the journals diverge; `None` if one ends first, or both end together.
     pub at: Option<PartedAt>,
-    /// Number of further entries of each journal after the end of the other, if the journals do not part.
+    /// Number of further entries of each journal after the end of the other, if the journals do not diverge.
     pub more: [u64; 2],
-    /// Number of starts before that place with different configurations, which do not count as equal.
+    /// Number of starts before that place whose configurations differ; these entries do not count as equal.
     pub starts_unlike: u64,
 }
 
-/// The place where two journals part.
+/// The place where two journals diverge.
 #[derive(Clone, Debug, Serialize)]
 pub struct PartedAt {
-    /// True if the inputs were the same, so that scheduler, policy or configuration decide differently; false if the
-    /// inputs differ.
+    /// True if the inputs are equal, and scheduler, policy or configuration decide differently; false if the inputs
+    /// differ.
     pub by_decision: bool,
     /// Sequence of the entry in each journal.
     pub sequences: [i64; 2],
@@ -44,8 +44,8 @@ pub struct PartedAt {
     pub fields: Vec<Unlike>,
 }
 
-/// Compares the journals of all processes that both runs have. Entries about transactions are skipped if a run is
-/// modelled, because it has none.
+/// Compares the journals of all processes that both runs have. If a run is modelled, entries about transactions are
+/// skipped, because it has none.
 pub(super) fn parted(sides: [DiffSide<'_>; 2], is_modelled: bool) -> Result<Vec<Parted>, ReplayError> {
     let [a, b] = sides;
     let (first, second) = (open(a)?, open(b)?);
@@ -68,7 +68,7 @@ fn open(side: DiffSide<'_>) -> Result<Vec<Entries<'_>>, ReplayError> {
     }
 }
 
-/// The entries of one run to compare.
+/// The entries of one run that are compared.
 struct Side {
     reader: EntryReader,
     is_modelled: bool,
@@ -85,7 +85,7 @@ impl Side {
     }
 }
 
-/// True if an input leads to no decision: it says what was written or kept.
+/// True if an input leads to no decision, because it only reports that something was written or stored.
 fn is_of_transactions(input: &Input) -> bool {
     matches!(input, Input::Sealed(_) | Input::CommitEnded(_) | Input::Checkpoint(_) | Input::Positions(_))
 }
@@ -148,13 +148,13 @@ fn part(a: &JournalEntry, b: &JournalEntry) -> Option<PartedAt> {
     })
 }
 
-/// The kind of an input, as in paths of fields.
+/// Returns the kind of an input, as used in paths of fields.
 fn kind(input: &Value) -> String {
     let name = input.as_object().and_then(|fields| fields.keys().next());
     name.map_or_else(String::new, |name| crate::difference::joined("", name))
 }
 
-/// An input without times, measurements and the contents of the configuration.
+/// Returns an input without times, measurements and the contents of the configuration.
 fn input(entry: &JournalEntry) -> Value {
     let mut value = match &entry.input {
         Input::Started(_) => serde_json::json!({ "Started": {} }),
@@ -167,8 +167,8 @@ fn input(entry: &JournalEntry) -> Value {
     value
 }
 
-/// Decisions without times and measurements, and without those that have no effect. The latter depend on whether shadow
-/// policies or autoscaling are configured, which is compared as configuration.
+/// Returns decisions without times and measurements, and without decisions that have no effect. The latter depend on
+/// whether shadow policies or autoscaling are configured, which is compared as configuration.
 fn decisions(entry: &JournalEntry) -> Value {
     let follows = |decision: &&Decision| !matches!(decision, Decision::Shadow(_) | Decision::Scale(_));
     let decisions: Vec<&Decision> = entry.decisions.iter().filter(follows).collect();

@@ -13,11 +13,11 @@ use crate::chain::{Context, Seen, Slow, SlowestOptions, Step, row_waits, slowest
 use crate::history::{Batch, BatchEnd, Item, Life, StayEnd, Window};
 use crate::{ReplayError, ReplayProgress};
 
-/// Most versions of the software listed.
+/// Greatest number of software versions listed.
 const VERSIONS_MAX: usize = 16;
-/// Number of signals whose chain is kept.
+/// Number of slowest signals whose chain is kept.
 const SLOWEST: usize = 3;
-/// Largest latency counted; longer ones count as an hour.
+/// Largest latency counted, in ns; longer ones count as an hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// The summary of a run.
@@ -25,7 +25,7 @@ const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 pub struct Side {
     /// The log.
     pub url: String,
-    /// The log in which the run was recorded; `None` if the run is not modelled.
+    /// The log from which the run was modelled; `None` if the run was recorded.
     pub modelled_from: Option<String>,
     /// Number of process lives.
     pub lives: u64,
@@ -49,26 +49,26 @@ pub struct Side {
 /// Amounts of a run's work and of its interruptions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Rows of batches that lanes completed.
+    /// Number of rows in batches that lanes completed.
     pub rows: i64,
     /// Number of batches.
     pub batches: u64,
-    /// Number of times that a lane gave a group back for another lane.
+    /// Number of times that a lane released a group to another lane.
     pub moves: u64,
     /// Number of pauses of partitions.
     pub pauses: u64,
     /// Total length of the pauses, ns. A pause without an end counts until the last event of its life.
     pub paused_ns: i64,
-    /// Pauses whose beginning was removed from the journal, or is too far back in it. They count from a checkpoint on,
-    /// and were longer.
+    /// Number of pauses whose beginning was removed from the journal, or is too far back in it. They count from a
+    /// checkpoint on, and were longer.
     pub pauses_begun_before: u64,
     /// Number of transactions.
     pub transactions: u64,
-    /// Aborted attempts to commit.
+    /// Number of aborted attempts to commit.
     pub aborted: u64,
     /// Number of times that a lane was lost.
     pub lanes_lost: u64,
-    /// Signals of transactions with a known commit.
+    /// Number of signals in transactions whose commit time is known.
     pub signals: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct Latency {
     pub p99_ns: u64,
     /// 99.9th percentile, ns.
     pub p999_ns: u64,
-    /// Maximum, ns, exact; the others have three significant digits.
+    /// Maximum, ns. It is exact; the other values have three significant digits.
     pub max_ns: u64,
 }
 
@@ -101,13 +101,13 @@ pub struct LaneWork {
     pub journal: i32,
     /// Number of the lane.
     pub lane: LaneId,
-    /// Its device.
+    /// Device of the lane.
     pub device: String,
-    /// Completed batches.
+    /// Number of completed batches.
     pub batches: u64,
-    /// Rows of these batches.
+    /// Number of rows in these batches.
     pub rows: i64,
-    /// Time that the lane worked on these batches, ns.
+    /// Time for which the lane worked on these batches, ns.
     pub service_ns: i64,
 }
 
@@ -140,9 +140,9 @@ struct Fold {
     lanes: BTreeMap<(i32, LaneId), LaneWork>,
     software: BTreeSet<String>,
     latency: Histogram<u64>,
-    /// Latency of the slowest signal, exact, because the histogram rounds.
+    /// Exact latency of the slowest signal, because the histogram rounds.
     latency_ns_max: u64,
-    /// Number of rows with known waits, and the sum of the waits by step.
+    /// Number of rows whose waits are known, and the sum of the waits by step.
     waits: (i128, BTreeMap<Step, i128>),
     times: Option<(i64, i64)>,
     /// Time of the life's last event so far.
@@ -151,7 +151,8 @@ struct Fold {
 
 impl Fold {
     fn new(url: String) -> Self {
-        // From a microsecond to an hour with three significant digits; the bounds are constants.
+        // The histogram reaches from a microsecond to an hour with three significant digits. The bounds are constants,
+        // so this cannot fail.
         let latency = Histogram::new_with_bounds(1_000, LATENCY_NS_MAX, 3).expect("bounds of a histogram");
         Self {
             context: Context::default(),
@@ -265,7 +266,7 @@ impl Fold {
         for part in &batch.parts {
             let way = self.groups.entry((part.partition, part.group)).or_default();
             for piece in &part.pieces {
-                // Without offsets the records are unknown.
+                // Without offsets, the records are unknown.
                 let Some((first, _)) = piece.arrival.offsets else { continue };
                 way.push(first, &name, piece.rows);
             }
@@ -286,7 +287,7 @@ impl Fold {
         let mean = |(step, sum): (Step, i128)| MeanWait { step, ns: (sum / rows.max(1)) as i64 };
         side.waits = waits.into_iter().map(mean).collect();
         if !latency.is_empty() {
-            // The upper end of a bucket may lie beyond the slowest signal.
+            // The upper end of a bucket may be above the slowest signal.
             let quantile = |quantile| latency.value_at_quantile(quantile).min(latency_ns_max);
             side.latency = Latency {
                 p50_ns: quantile(0.5),
@@ -299,7 +300,7 @@ impl Fold {
     }
 }
 
-/// The configuration, without the process and the version of its software.
+/// Returns the configuration, without the process and the version of its software.
 pub(super) fn configuration(started: &Started) -> Value {
     let stages: Value =
         serde_json::from_str(&started.stage_config).unwrap_or_else(|_| json!(started.stage_config));
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(fold.side.totals.paused_ns, 400);
     }
 
-    /// Programs read the JSON, and do not care which part of the struct has a field.
+    /// Programs read the JSON, so it must not change with the division into structs.
     #[test]
     fn the_json_of_a_side_is_flat() {
         let totals = Totals { rows: 7, ..Totals::default() };

@@ -12,13 +12,13 @@ use super::{ExportProgress, ExportedTopic};
 use crate::partition_reader::PartitionReader;
 use crate::{OutputOptions, ReplayError};
 
-/// A copy under way.
+/// A copy in progress.
 pub(super) struct Copying<'a> {
     log: &'a dyn EventLog,
     file: &'a mut PortableFile,
     done: ExportProgress,
     progress: &'a mut dyn FnMut(ExportProgress),
-    /// Ids of the schemas named by ticks in the frame of a schema registry.
+    /// Ids of the schemas that ticks in the frame of a schema registry name.
     ids: BTreeSet<u32>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Copying<'a> {
         self.file.skip_to(source, range.next)
     }
 
-    /// Writes the states that have to be made, and returns their number of records.
+    /// Writes the planned states, and returns the number of their records.
     pub(super) fn write_states(
         &mut self,
         folds: &[Fold],
@@ -93,7 +93,7 @@ impl<'a> Copying<'a> {
         Ok(records)
     }
 
-    /// The ids of the schemas found.
+    /// Returns the ids of the schemas found.
     pub(super) fn finish(self) -> Vec<u32> {
         self.ids.into_iter().collect()
     }

@@ -20,10 +20,10 @@ use crate::{ReplayError, VerifyOptions, outside};
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) topics: Vec<TopicPlan>,
-    /// Next-to-read offsets of the group.
+    /// Committed offsets of the group.
     pub(super) committed: Vec<(TopicPartition, i64)>,
     pub(super) notes: Vec<String>,
-    /// States to be made, which replace the log's own snapshots.
+    /// States to be computed, which replace the log's own snapshots.
     pub(super) folds: Vec<Fold>,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct TopicPlan {
     pub(super) spec: TopicSpec,
-    /// Copied offsets, by partition.
+    /// Offsets to copy, by partition.
     pub(super) copied: Vec<OffsetRange>,
-    /// True for each partition whose records before the first offset were removed or are left out.
+    /// True for each partition whose records before the first offset were removed, or are not copied.
     pub(super) is_trimmed: Vec<bool>,
 }
 
 impl Plan {
-    /// Number of offsets to copy.
+    /// Returns the number of offsets to copy.
     pub(super) fn offsets(&self) -> u64 {
         let ranges = self.topics.iter().flat_map(|topic| &topic.copied);
         let copied: u64 = ranges.map(|range| (range.next - range.first).unsigned_abs()).sum();
@@ -71,8 +71,8 @@ impl Plan {
         outside::refuse(&all.iter().map(|entries| (entries, within(entries))).collect::<Vec<_>>())?;
         let scan = match planning.scan(&wanted, true)? {
             scan if scan.is_consistent(&cut) => scan,
-            // Clocks of processes may differ, so one process may have continued from a transaction that another sealed
-            // later by its own clock.
+            // Clocks of processes may differ, so one process may have continued from a transaction that another process
+            // sealed later by its own clock.
             _ => {
                 let note = "the journals do not agree at the end of the window, so the window was moved to \
                             their ends";
@@ -96,7 +96,7 @@ fn written(entries: &Entries<'_>, range: OffsetRange) -> Result<Option<String>, 
     Ok(reach.map(|reach| format!("of the journal, {reach}: {words}")))
 }
 
-/// The journals' contents within a window.
+/// The contents of the journals within a window.
 struct Scan {
     /// Offsets of the entries, by partition of the journal.
     journals: Vec<OffsetRange>,
@@ -104,15 +104,15 @@ struct Scan {
     is_cut: bool,
     accounts: Accounts,
     segments: Segments,
-    /// True until the journal being read has a start or checkpoint, so that its configuration is unknown.
+    /// True until the journal being read has a start or checkpoint; until then its configuration is unknown.
     is_headless: bool,
-    /// By partition of the journal: sequence after the last entry.
+    /// Sequence after the last entry, by partition of the journal.
     next_sequences: Vec<Option<i64>>,
-    /// By partition of the ticks: first tick record of the window's transactions.
+    /// First tick record in the window's transactions, by partition of the ticks.
     first_sealed: BTreeMap<i32, i64>,
-    /// By partition of the ticks: end of the market snapshots of risk requests.
+    /// End offset of the market snapshots of risk requests, by partition of the ticks.
     as_of: BTreeMap<i32, i64>,
-    /// By partition of the ticks: number of risk results.
+    /// Number of risk results, by partition of the ticks.
     results: BTreeMap<i32, i64>,
 }
 
@@ -159,7 +159,7 @@ impl Scan {
         }
     }
 
-    /// The group's committed offset of a partition of the ticks at the window's end.
+    /// Returns the group's committed offset of a tick partition at the window's end.
     fn committed(&self, cut: &Cut, partition: i32) -> Option<i64> {
         match self.is_cut {
             false => cut.committed[partition as usize],
@@ -167,7 +167,7 @@ impl Scan {
         }
     }
 
-    /// True if the journals agree with each other at the window's end.
+    /// True if the journals are consistent with each other at the window's end.
     fn is_consistent(&self, cut: &Cut) -> bool {
         (0..cut.committed.len() as i32).all(|partition| {
             let Some(committed) = self.committed(cut, partition) else { return true };
@@ -186,7 +186,7 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Reads the entries of the window, extended to what can be replayed.
+    /// Reads the entries of the window, which is extended so that it can be replayed.
     fn scan(&self, wanted: &[Wanted], is_to_end: bool) -> Result<Scan, ReplayError> {
         let journal = &self.options.journal;
         let (mut journals, mut is_cut) = (Vec::new(), false);
@@ -209,7 +209,7 @@ impl Planning<'_> {
             scan.next_sequences.push(None);
             let source = TopicPartition { topic: journal.clone(), partition };
             let mut reader = PartitionReader::open(self.log, source, range)?;
-            // Records that are no entries are copied unchanged; verifying the file finds them.
+            // Records that are not entries are copied unchanged; a verification of the file finds them.
             while let Some((_, entry)) = reader.next_entry()? {
                 scan.add(&entry);
             }
@@ -228,7 +228,7 @@ impl Planning<'_> {
         };
         for (partition, end) in (0..).zip(&self.cut.journal_ends) {
             let next = scan.filter(|scan| scan.is_cut).map_or(*end, |scan| scan.next_sequences[partition]);
-            // A partition without entries by a process of the group has no end.
+            // A journal partition without entries of the group's processes has no end.
             self.commit(journal, partition as i32, end.and(next));
         }
         for (partition, next) in (0..).zip(&committed) {
@@ -288,15 +288,15 @@ impl Planning<'_> {
         for (planned, (topic, _)) in planned.into_iter().zip(outputs) {
             self.plan_topic(topic, planned);
         }
-        // Snapshots of a window are made, not copied.
+        // Snapshots for a window are computed, not copied.
         let none = OffsetRange { first: 0, next: 0 };
         let of = |cut: &PartitionCut| cut.snapshots.filter(|_| scan.is_none()).unwrap_or(none);
         self.plan_topic(&sources.snapshots, self.cut.partitions.iter().map(of).collect());
         Ok(())
     }
 
-    /// The ticks needed to compare the outputs caused by `caused`: those ticks and the state before them, or all
-    /// earlier ticks as well.
+    /// Returns the range of ticks needed to compare the outputs of the ticks in `caused`. It begins with the tick
+    /// before them if the state before them is computed as a snapshot, and otherwise with the first tick.
     fn ticks_of(
         &mut self,
         partition: i32,
@@ -341,7 +341,7 @@ impl Planning<'_> {
         Ok(OffsetRange { first, next: next.max(first) })
     }
 
-    /// The outputs caused by a range of ticks, and the output before them.
+    /// Returns the outputs that a range of ticks caused, and the output before them.
     fn caused(
         &self,
         source: TopicPartition,
@@ -368,8 +368,8 @@ impl Planning<'_> {
         Ok(OffsetRange { first, next: next.max(first) })
     }
 
-    /// Plans risk requests and results. If the window ends early, only those that its journals account for are
-    /// included.
+    /// Plans risk requests and results. If the window ends early, includes only those that the window's journals
+    /// account for.
     fn plan_risk(&mut self, scan: Option<&Scan>) -> Result<(), ReplayError> {
         let sources = &self.options.sources;
         let of = |topic: &String| self.topics.get(topic).map(|info| info.offsets.clone()).unwrap_or_default();
@@ -377,7 +377,7 @@ impl Planning<'_> {
         for (range, cut) in results.iter_mut().zip(&self.cut.risk) {
             *range = cut.results;
         }
-        // Results of a window that begins later are not compared, so their end does not matter.
+        // Results in a window that begins later are not compared, so their end does not matter.
         let cut_scan = scan.filter(|scan| scan.is_cut && !scan.accounts.is_trimmed);
         for partition in 0..requests.len() as i32 {
             let next = match cut_scan {
@@ -401,8 +401,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Plans operators' commands and the answers to them. A window that ends early gets none, because its journal has
-    /// both up to its end.
+    /// Plans operators' commands and the answers to them. Plans none for a window that ends early, because its journal
+    /// has both up to its end.
     fn plan_controls(&mut self, scan: Option<&Scan>) {
         let sources = &self.options.sources;
         if scan.is_some_and(|scan| scan.is_cut) || self.cut.controls.is_empty() {
@@ -419,7 +419,7 @@ impl Planning<'_> {
         self.plan_topic(&sources.control_results, cuts.iter().map(|cut| cut.results).collect());
     }
 
-    /// Offset after the first `count` records of a range.
+    /// Returns the offset after the first `count` records of a range.
     fn behind(&self, source: TopicPartition, range: OffsetRange, count: i64) -> Result<i64, LogError> {
         let mut reader = PartitionReader::open(self.log, source, range)?;
         let mut next = range.first;
@@ -430,7 +430,7 @@ impl Planning<'_> {
         Ok(next)
     }
 
-    /// The ends of a topic's partitions, as empty ranges.
+    /// Returns the ends of a topic's partitions as empty ranges.
     fn nothing_of(&self, topic: &str) -> Vec<OffsetRange> {
         let of = |range: &OffsetRange| OffsetRange { first: range.next, next: range.next };
         self.topics.get(topic).map(|info| info.offsets.iter().map(of).collect()).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! Snapshots at the beginning of a window's ticks: the fold of all earlier ticks, so that the file does not need them.
+//! Snapshots at the beginning of a window's ticks. Each is the fold of all earlier ticks, so that the file does not
+//! need those ticks.
 
 use warptape_engine::SnapshotPlace;
 use warptape_eventlog::sqlite::PortableFile;
@@ -14,17 +15,17 @@ use crate::{OutputOptions, ReplayError, snapshot};
 #[derive(Debug)]
 pub(super) struct Fold {
     pub(super) partition: i32,
-    /// Offset before which all ticks are in the state.
+    /// Offset before which the state includes all ticks.
     pub(super) to: i64,
     /// First offset of the partition.
     pub(super) first: i64,
-    /// The configuration for the ticks from `to` on.
+    /// The configuration of the ticks from `to` on.
     pub(super) config: StageConfig,
 }
 
 impl Fold {
-    /// Writes the state, computed from the newest earlier snapshot and the ticks since. `progress` gets the number of
-    /// offsets folded so far; the result is the number of records written.
+    /// Writes the state, computed from the newest earlier snapshot and the ticks after it. `progress` gets the number
+    /// of offsets folded so far. Returns the number of records written.
     ///
     /// # Errors
     /// If the ticks cannot be read, or the first of them were removed and there is no later snapshot.

@@ -8,7 +8,7 @@ use crate::ReplayError;
 use crate::cause;
 use crate::partition_reader::PartitionReader;
 
-/// Offsets in one block when searching backwards.
+/// Offsets in one block of a backward search.
 const BACK_OFFSETS: i64 = 4_096;
 
 /// The beginning or end of a window.
@@ -23,14 +23,14 @@ pub enum Bound {
     Sequence(i64),
 }
 
-/// Part of a log, given by entries of its journals.
+/// Part of a log, delimited by entries of its journals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Window {
     /// The first entry of the window; `None` for the journal's first one.
     pub since: Option<Bound>,
     /// The first entry after the window; `None` for no end.
     pub until: Option<Bound>,
-    /// Journal partition of `Offset` and `Sequence` bounds. In the other partitions, the time of the entry there is the
+    /// Journal partition of `Offset` and `Sequence` bounds. In the other partitions, the time of that entry is the
     /// bound.
     pub partition: i32,
 }
@@ -41,7 +41,7 @@ impl Window {
         self.since.is_none() && self.until.is_none()
     }
 
-    /// True if the window ends at or before its beginning, as far as bounds of the same kind tell.
+    /// True if the window ends at or before its beginning, as far as bounds of the same kind show it.
     pub fn is_backwards(&self) -> bool {
         match (self.since, self.until) {
             (Some(Bound::TimeNs(since)), Some(Bound::TimeNs(until)))
@@ -52,14 +52,14 @@ impl Window {
     }
 }
 
-/// The window's offsets in a journal, before they are extended to what can be replayed.
+/// Offsets of the window in a journal, before it is extended so that it can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) since: i64,
     pub(super) until: i64,
 }
 
-/// The offsets of a window in each journal.
+/// Returns the offsets of a window in each journal.
 pub(super) fn wanted(
     log: &dyn EventLog,
     journal: &str,
@@ -84,11 +84,11 @@ pub(super) fn wanted(
     let mut found = Vec::with_capacity(ranges.len());
     let mut bounds = Vec::with_capacity(2);
     for bound in [window.since, window.until] {
-        // In the other journals, the time stands for an offset or a sequence.
+        // In the other journals, the entry's time replaces an offset or a sequence.
         let at = match (bound, searches.get_mut(own).and_then(Option::as_mut)) {
             (None, _) => None,
             (Some(Bound::TimeNs(at_ns)), _) => Some((None, at_ns)),
-            // The journal is empty, so no entry lies after the bound.
+            // The journal is empty, so it has no entry after the bound.
             (Some(_), None) => Some((None, i64::MAX)),
             (Some(bound), Some(search)) => {
                 let offset = search.first_at(bound)?;
@@ -115,7 +115,7 @@ pub(super) fn wanted(
     Ok(found)
 }
 
-/// The offset at which stepping can begin: the last start or checkpoint before an offset.
+/// Returns the offset of the last start or checkpoint before an offset, where stepping can begin.
 pub(super) fn begin_before(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -128,15 +128,16 @@ pub(super) fn begin_before(
     let begins = |entry: &JournalEntry| {
         matches!(&entry.input, Input::Started(_) | Input::Checkpoint(Checkpoint { part: 0, .. }))
     };
-    // An entry at the offset itself may begin the window, too.
+    // The entry at the offset itself may also begin the window.
     let next = since.saturating_add(1).min(range.next);
     let mut search = Search::open(log, source.clone(), range)?;
     let begin = search.last_before(next, range.first, begins)?.unwrap_or(range.first);
-    // If no record comes before it, the window begins at the journal's first offset.
+    // If there is no earlier record, the window begins at the journal's first offset.
     Ok(if search.has_before(begin)? { begin } else { range.first })
 }
 
-/// The last start of a process before an offset of its journal, or else the journal's first offset.
+/// Returns the offset of the last start of a process before an offset of its journal; the journal's first offset if
+/// there is none.
 ///
 /// # Errors
 /// If the log cannot be read.
@@ -152,8 +153,8 @@ pub fn last_start_before(
     Ok(start.unwrap_or(range.first))
 }
 
-/// The end at which no transaction is cut: after the window's last entry that seals one, or else after the first such
-/// entry after it. `None` at the end of the journal.
+/// Returns an end that cuts no transaction. It is after the window's last entry that seals one, or else after the first
+/// such entry behind the window. `None` at the end of the journal.
 pub(super) fn end_behind(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -182,7 +183,7 @@ pub(super) fn end_behind(
     Ok(None)
 }
 
-/// Searches a journal for entries.
+/// Searches for entries in a journal.
 struct Search {
     reader: PartitionReader,
     range: OffsetRange,
@@ -193,7 +194,7 @@ impl Search {
         Ok(Self { reader: PartitionReader::open(log, source, range)?, range })
     }
 
-    /// The first offset whose entry, or the entry that follows it, is at or after a bound.
+    /// Returns the first offset whose entry, or the next entry, is at or after a bound.
     fn first_at(&mut self, bound: Bound) -> Result<i64, ReplayError> {
         let is_before = |entry: &JournalEntry| match bound {
             Bound::TimeNs(at_ns) => entry.at_ns < at_ns,
@@ -214,7 +215,7 @@ impl Search {
         Ok(low)
     }
 
-    /// The first entry at or after an offset, with its own offset; records that are no entries are skipped.
+    /// Returns the first entry at or after an offset, with its own offset. Skips records that are not entries.
     fn entry_from(&mut self, offset: i64) -> Result<Option<(i64, JournalEntry)>, ReplayError> {
         if offset >= self.range.next {
             return Ok(None);
@@ -225,7 +226,7 @@ impl Search {
         self.reader.next_entry()
     }
 
-    /// Offset of the last entry in `first..next` for which `is_such` is true.
+    /// Returns the offset of the last entry in `first..next` for which `is_such` is true.
     fn last_before(
         &mut self,
         next: i64,
@@ -257,10 +258,10 @@ impl Search {
     }
 }
 
-/// The offset of the first signal of a partition caused by a tick record at or after an offset.
+/// Returns the offset of the first signal of a partition that a tick record at or after an offset caused.
 ///
 /// # Errors
-/// If the log cannot be read, or a signal in it.
+/// If the log or a signal in it cannot be read.
 pub fn first_signal_from(
     log: &dyn EventLog,
     source: &TopicPartition,
@@ -279,8 +280,8 @@ pub fn first_signal_from(
     Ok(partition_point(log, source.clone(), range, is_before)?.0)
 }
 
-/// For records ordered so that `is_before` holds up to some place: the first offset after them, and the offset of the
-/// last of them.
+/// Returns the first offset after the records for which `is_before` holds, and the offset of the last of them. The
+/// records must be ordered so that these come first.
 pub(super) fn partition_point(
     log: &dyn EventLog,
     source: TopicPartition,

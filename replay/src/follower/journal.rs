@@ -13,7 +13,7 @@ use crate::journal::JournalCheck;
 use crate::partition_reader::PartitionReader;
 use crate::{JournalDivergence, ReplayError};
 
-/// Most entries read per round.
+/// Greatest number of entries read per round.
 const ROUND_ENTRIES_MAX: u64 = 4_096;
 
 /// Follows one partition of the journal.
@@ -21,9 +21,9 @@ pub(super) struct JournalFollower {
     pub(super) check: JournalCheck,
     source: TopicPartition,
     next: i64,
-    /// The stage configuration of the process life being read.
+    /// Stage configuration of the process life being read.
     config: Option<Arc<str>>,
-    /// Partitions in the last transaction that was read. The next transaction confirms that it was committed unchanged.
+    /// Partitions in the last transaction read. The next transaction confirms that it was committed unchanged.
     in_flight: Vec<i32>,
     /// First record of each state that began after removed records, by partition.
     folds: BTreeMap<i32, i64>,
@@ -49,24 +49,24 @@ impl JournalFollower {
         Ok(Self { check, source, next, config: None, in_flight: Vec::new(), folds: BTreeMap::new() })
     }
 
-    /// Offset of the next record.
+    /// Returns the offset of the next record.
     pub(super) fn next(&self) -> i64 {
         self.next
     }
 
-    /// True if the first process life may lack accounts, because its start or checkpoint was not found.
+    /// True if the first process life may lack accounts, because neither its start nor a checkpoint was found.
     pub(super) fn is_headless(&self) -> bool {
         self.check.is_headless()
     }
 
-    /// True if `waiting_max` transactions or more wait to be compared; then no more are read.
+    /// True if `waiting_max` or more transactions wait for comparison; then no more entries are read.
     pub(super) fn is_full(&self, partitions: &BTreeMap<i32, PartitionFollower>, waiting_max: usize) -> bool {
         let number = self.source.partition;
         partitions.values().map(|follower| follower.waiting(number)).sum::<usize>() >= waiting_max
     }
 
-    /// Reads on to the end of the range, unless too many transactions wait to be compared, and passes the accounts to
-    /// the partitions. Returns the first difference.
+    /// Reads entries up to the end of the range, unless too many transactions wait for comparison, and passes their
+    /// accounts to the partitions. Returns the first difference.
     pub(super) fn read(
         &mut self,
         log: &dyn EventLog,
@@ -76,7 +76,7 @@ impl JournalFollower {
     ) -> Result<Option<JournalDivergence>, ReplayError> {
         let number = self.source.partition;
         if self.next >= range.next {
-            // There is no next transaction for now, so the group's offsets must tell whether the last one was committed
+            // No next transaction exists yet, so the group's offsets must show whether the last one was committed
             // unchanged.
             self.in_flight.drain(..).for_each(|of| partitions.entry(of).or_default().doubt(number));
             return Ok(None);
@@ -88,7 +88,7 @@ impl JournalFollower {
         let mut reader = PartitionReader::open(log, self.source.clone(), range)?;
         for _ in 0..ROUND_ENTRIES_MAX {
             let Some(record) = reader.next()? else {
-                // The last offsets may have no records.
+                // There may be no records at the last offsets.
                 self.next = range.next;
                 break;
             };
@@ -98,7 +98,7 @@ impl JournalFollower {
             }
             self.next = record.offset + 1;
         }
-        // The partitions have their own copies.
+        // The partitions keep their own copies.
         self.check.accounts.forget();
         self.check.segments.forget();
         // Snapshots, arrivals and operators' commands are not compared here.
@@ -147,7 +147,7 @@ impl JournalFollower {
                     false => _ = self.folds.remove(&partition),
                 }
                 let (Some(config), Some(range)) = (&self.config, SealedRange::lost(assigned)) else { return };
-                // The lost range is in the transaction of this entry.
+                // The lost range belongs to the transaction of this entry.
                 partitions.entry(partition).or_default().add(Account {
                     journal: number,
                     offset,
@@ -159,7 +159,7 @@ impl JournalFollower {
                     was_doubted: false,
                 });
             }
-            // A transaction that was under way may have left the partition out.
+            // A transaction in progress may have excluded the partition.
             Input::PartitionRevoked(PartitionRevoked { partition }) => {
                 if let Some(index) = self.in_flight.iter().position(|of| of == partition) {
                     self.in_flight.swap_remove(index);

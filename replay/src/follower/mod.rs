@@ -1,4 +1,4 @@
-//! Verifies a log as it grows: compares what a pipeline commits soon afterwards, for as long as the pipeline runs.
+//! Verifies a log as it grows: compares what a pipeline commits shortly afterwards, while the pipeline runs.
 //!
 //! ```text
 //!   journal ──► JournalFollower, one a process ──► entries stepped again
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! The follower begins at the last start or checkpoint of each process, and with the newest earlier snapshot of each
-//! partition. Older parts are left to [`verify`](crate::verify). The journal leads: a `Sealed` entry says which ticks a
-//! transaction was made of. So the follower reads nothing but the log, and holds in memory one state of the stages and
-//! what was read but not compared.
+//! partition. [`verify`](crate::verify) covers older parts. The journal leads: a `Sealed` entry lists the ticks of its
+//! transaction. So the follower reads only the log. It keeps in memory one state of the stages, and everything that was
+//! read but not compared.
 
 mod journal;
 mod partition;
@@ -29,19 +29,21 @@ use crate::{Divergence, OutputCounts, ReplayError, Report, VerifyOptions};
 pub struct Followed {
     /// Counts of identical parts, and the first difference.
     pub report: Report,
-    /// Sequence of the entry that differs, or that sealed the transaction that differs; `None` if nothing differs.
+    /// Sequence of the entry that differs, or that sealed the differing transaction; `None` if nothing differs.
     pub sequence: Option<i64>,
     /// Offset before which everything was verified, by partition of the journal.
     pub places: BTreeMap<i32, i64>,
-    /// Sequence before which everything was verified, by partition of the journal; absent before the first entry.
+    /// Sequence before which everything was verified, by partition of the journal; missing before the first entry.
     pub sequences: BTreeMap<i32, i64>,
-    /// Journals without a readable start or checkpoint so far: their entries are read but not verified until one comes.
+    /// Journals without a readable start or checkpoint so far. Their entries are read, but not verified until one
+    /// appears.
     pub headless: Vec<i32>,
 }
 
-/// Most transactions of a journal that are read but not compared; at this number, another process is read first.
+/// Greatest number of a journal's transactions that are read but not compared; at this number, another journal is read
+/// first.
 const WAITING_MAX: usize = 65_536;
-/// Most notes kept; there may be many skipped parts.
+/// Greatest number of notes kept, because many parts may be skipped.
 const NOTES_MAX: usize = 16;
 
 /// Verifies a log as it grows.
@@ -63,8 +65,8 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Makes a follower that has read nothing yet. It begins at the last start or checkpoint of each process, or at the
-    /// log's beginning if `from_beginning` is true.
+    /// Creates a follower that has read nothing yet. It begins at the last start or checkpoint of each process, or at
+    /// the log's beginning if `from_beginning` is true.
     pub fn new(log: &'a dyn EventLog, options: VerifyOptions, from_beginning: bool) -> Self {
         let outputs = options.outputs.then(OutputCounts::default);
         let report = Report { outputs, ..Report::default() };
@@ -83,13 +85,15 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Limits the transactions of a journal that wait to be compared to `waiting_max`, at least one, instead of 65,536.
+    /// Limits the number of a journal's transactions that wait for comparison to `waiting_max`, at least one, instead
+    /// of 65,536.
     pub fn with_waiting_max(mut self, waiting_max: usize) -> Self {
         self.waiting_max = waiting_max.max(1);
         self
     }
 
-    /// Limits the transactions of a partition that one round compares to `chain_max`, at least one, instead of all.
+    /// Limits the number of a partition's transactions that one round compares to `chain_max`, at least one, instead of
+    /// all.
     pub fn with_chain_max(mut self, chain_max: usize) -> Self {
         self.chain_max = chain_max.max(1);
         self
@@ -107,8 +111,8 @@ impl<'a> Follower<'a> {
         &self.followed
     }
 
-    /// Verifies a bounded part of what was committed since the last round; returns true if that was all. After the
-    /// first difference it does nothing more. After an error the next round continues where this one stopped.
+    /// Verifies a bounded part of the records committed since the last round. Returns true if nothing is left. Does
+    /// nothing after the first difference. After an error the next round continues where this one stopped.
     ///
     /// # Errors
     /// If the log cannot be read, or its end cannot be determined because a transaction stays open.
@@ -121,7 +125,7 @@ impl<'a> Follower<'a> {
         match self.options.outputs {
             true if self.followed.report.divergence.is_none() => self.compare(is_at_end || is_full)?,
             true => {}
-            // No outputs are compared, so the accounts are not needed.
+            // Outputs are not compared, so the accounts are not needed.
             false => self.partitions.clear(),
         }
         self.note_places();
@@ -129,7 +133,7 @@ impl<'a> Follower<'a> {
         Ok(is_at_end && !self.partitions.values().any(PartitionFollower::is_cut))
     }
 
-    /// Reads on in all journals.
+    /// Reads new entries of all journals.
     fn read_journals(&mut self) -> Result<Reached, ReplayError> {
         let journal = [self.options.journal.as_str()];
         let shelf = decided(self.log, &journal, &journal)?;
@@ -139,7 +143,7 @@ impl<'a> Follower<'a> {
             if range.first >= range.next && !self.journals.contains_key(&partition) {
                 continue;
             }
-            // Until the journal is read, all of it counts as not verified.
+            // Until the journal is read, none of it counts as verified.
             self.followed.places.entry(partition).or_insert(range.first);
             self.begin_journal(partition, range)?;
             let journal = self.journals.get_mut(&partition).expect("it was just begun");
@@ -162,7 +166,7 @@ impl<'a> Follower<'a> {
         Ok(reached)
     }
 
-    /// Logs a note about a skipped part, and adds it to the report if that has room.
+    /// Logs a note about a skipped part, and adds it to the report if there is room.
     fn note(&mut self, words: String) {
         tracing::warn!("{words}");
         if self.followed.report.notes.len() < NOTES_MAX {
@@ -186,8 +190,7 @@ impl<'a> Follower<'a> {
             }
             None => {}
         }
-        // A process that appears later is followed from its first entry on, so that none of its transactions is
-        // skipped.
+        // A process that appears later is followed from its first entry, so that none of its transactions is skipped.
         let from_beginning = self.from_beginning || self.has_looked;
         let journal = JournalFollower::begin(self.log, topic, partition, range, from_beginning)?;
         tracing::info!(topic, partition, "entries are verified from offset {} on", journal.next());
@@ -195,14 +198,14 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Compares the ticks and outputs of transactions, as far as they are known. `is_read` is true if the journals were
-    /// read to their ends, or as far as possible before transactions are compared.
+    /// Compares the ticks and outputs of known transactions. `is_read` is true if the journals were read to their ends,
+    /// or as far as possible before transactions are compared.
     fn compare(&mut self, is_read: bool) -> Result<(), ReplayError> {
         let (log, sources) = (self.log, &self.options.sources);
         if !is_read && !self.has_caught_up {
             return Ok(());
         }
-        // Settles first: if the log fails here, no transaction is taken and then not compared.
+        // Settles first: if the log fails here, no transactions were removed from their lists yet.
         for (&partition, follower) in &mut self.partitions {
             follower.settle(log, sources, partition)?;
         }
@@ -263,7 +266,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Gives back the transactions that were taken but not compared, for the next round.
+    /// Puts back the transactions that were taken but not compared, for the next round.
     fn give_back(&mut self, chains: Vec<(i32, Vec<Account>)>) {
         for (partition, chain) in chains {
             if let Some(follower) = self.partitions.get_mut(&partition) {
@@ -285,11 +288,11 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// The extent to which the journals were read.
+/// How far the journals were read.
 #[derive(Clone, Copy)]
 struct Reached {
-    /// True if each was read to its end.
+    /// True if each journal was read to its end.
     is_at_end: bool,
-    /// True if each was read to its end, or until transactions must be compared first.
+    /// True if each journal was read to its end, or until transactions must be compared first.
     is_full: bool,
 }

@@ -18,35 +18,35 @@ use crate::segments::{self, Segment, is_same};
 use crate::tally::Tally;
 use crate::{Divergence, OutputCounts, OutputOptions, ReplayError, Unaccounted, snapshot};
 
-/// The account of a transaction's part of a partition.
+/// The account of one partition's part of a transaction.
 pub(super) struct Account {
     /// Partition of the journal.
     pub(super) journal: i32,
-    /// Offset of the entry.
+    /// Offset of the journal entry.
     pub(super) offset: i64,
     pub(super) sequence: i64,
-    /// The stage configuration under which its ticks were processed.
+    /// Stage configuration with which the ticks were processed.
     pub(super) config: Arc<str>,
-    /// First record of its state, if the state began after removed records when the partition was assigned.
+    /// First record of the state, if the state began after removed records when the partition was assigned.
     pub(super) fold: Option<i64>,
     pub(super) range: SealedRange,
     pub(super) state: AccountState,
-    /// True if the journal did not say that the transaction was committed with this partition in it. Then the group's
-    /// offset may come from another process that processed the ticks again.
+    /// True if the journal did not show that the transaction was committed with this partition. The group's offset may
+    /// then come from another process that processed the ticks again.
     pub(super) was_doubted: bool,
 }
 
-/// The knowledge whether a transaction was committed with the partition in it.
+/// How far it is known that a transaction was committed with the partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AccountState {
-    /// The entries read so far do not tell.
+    /// The entries read so far do not show it.
     InFlight,
-    /// The group's offset has to tell.
+    /// The group's offset must show it.
     Asked,
     Committed,
 }
 
-/// Ticks that no entry accounts for, although later ones are accounted for.
+/// Ticks that no entry accounts for, although entries account for later ones.
 pub(super) struct Gap {
     pub(super) sequence: i64,
     from: i64,
@@ -76,21 +76,21 @@ impl Gap {
 /// Follows one partition of the ticks.
 #[derive(Default)]
 pub(super) struct PartitionFollower {
-    /// Transactions that were read but not compared, ordered by first tick record.
+    /// Transactions that were read but not compared, ordered by their first tick record.
     waiting: Vec<Account>,
     /// The next tick record whose outputs are compared; `None` until the beginning of the comparison is known.
     next: Option<i64>,
-    /// Next tick record at which a possible gap was seen: the journals were read to their ends, and only later records
-    /// were accounted for.
+    /// Next tick record at which there may be a gap: the journals were read to their ends, and account only for later
+    /// records.
     gap_at: Option<i64>,
-    /// The stages before the next tick record, with their configuration and, if their state began after removed
-    /// records, its first record.
+    /// The stages before the next tick record, with their configuration. If their state began after removed records,
+    /// also the state's first record.
     state: Option<(Arc<str>, Option<i64>, Rerun)>,
-    /// Offsets of the next records of signals, late ticks and dead letters; `None` if they have to be searched for.
+    /// Offsets of the next signal, late tick and dead letter; `None` if they must be searched for.
     outputs: Option<[i64; 3]>,
-    /// Notes on skipped parts since the notes were last taken.
+    /// Notes on skipped parts that were not taken yet.
     notes: Vec<String>,
-    /// True if the last chain was cut, so that more may be compared at once.
+    /// True if the last chain was cut, so that more transactions can be compared.
     is_cut: bool,
 }
 
@@ -101,12 +101,12 @@ impl PartitionFollower {
         self.waiting.insert(index, account);
     }
 
-    /// Notes that the last transaction of a journal was committed unchanged.
+    /// Records that the last transaction of a journal was committed unchanged.
     pub(super) fn confirm(&mut self, journal: i32) {
         self.set(journal, AccountState::Committed);
     }
 
-    /// Notes that the journal does not say whether its last transaction was committed with this partition in it.
+    /// Records that the journal does not show whether its last transaction was committed with this partition.
     pub(super) fn doubt(&mut self, journal: i32) {
         self.set(journal, AccountState::Asked);
     }
@@ -120,7 +120,7 @@ impl PartitionFollower {
         }
     }
 
-    /// Takes the notes on skipped parts.
+    /// Returns the notes on skipped parts, and forgets them.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
@@ -130,18 +130,19 @@ impl PartitionFollower {
         self.is_cut
     }
 
-    /// Number of transactions of a journal that were read but not compared.
+    /// Returns the number of a journal's transactions that were read but not compared.
     pub(super) fn waiting(&self, journal: i32) -> usize {
         self.waiting.iter().filter(|account| account.journal == journal).count()
     }
 
-    /// Offset and sequence of the first entry of a journal whose transaction was not compared.
+    /// Returns offset and sequence of a journal's first entry whose transaction was not compared; `None` if there is
+    /// none.
     pub(super) fn waits_for(&self, journal: i32) -> Option<(i64, i64)> {
         let of_journal = self.waiting.iter().filter(|account| account.journal == journal);
         of_journal.map(|account| (account.offset, account.sequence)).min()
     }
 
-    /// Asks for the group's offset, if it has to tell whether the next transaction was committed.
+    /// Asks the log for the group's offset if only that shows whether the next transaction was committed.
     pub(super) fn settle(
         &mut self,
         log: &dyn EventLog,
@@ -162,8 +163,9 @@ impl PartitionFollower {
         Ok(())
     }
 
-    /// Takes the consecutive transactions from the next tick record on. It is a gap if only later ones exist and the
-    /// journals were read to their ends twice, unless a journal has lost its beginning. At most `most` are taken.
+    /// Removes and returns the consecutive transactions from the next tick record on, at most `most`. It is a gap if
+    /// only later transactions exist, the journals were read to their ends twice, and no journal has lost its
+    /// beginning.
     pub(super) fn take_chain(
         &mut self,
         is_at_end: bool,
@@ -175,7 +177,8 @@ impl PartitionFollower {
         self.next = Some(next);
         let (mut chain, mut rest) = (Vec::new(), Vec::new());
         // Among transactions with the same beginning, those that the journal confirms as committed come first. A
-        // doubted one may have been left out, so it counts only if all journals were read and there is no other.
+        // doubted one may have excluded the partition, so it counts only if all journals were read and there is no
+        // other.
         let mut doubted = None;
         let mut waiting = std::mem::take(&mut self.waiting).into_iter().peekable();
         loop {
@@ -189,7 +192,7 @@ impl PartitionFollower {
                     rest.push(account);
                     continue;
                 }
-                // A transaction that was left out was processed again, perhaps in other pieces.
+                // The excluded records were processed again, perhaps divided differently.
                 Some(account) if account.range.next <= next => continue,
                 Some(account) if account.was_doubted => {
                     match doubted {
@@ -222,7 +225,7 @@ impl PartitionFollower {
             return Ok(chain);
         };
         if is_headless {
-            // The comparison begins again after the gap.
+            // The comparison restarts after the gap.
             self.notes.push(format!(
                 "outputs of offsets {next} to {} are not compared, because no readable entry accounts for them",
                 resumed.range.first
@@ -236,7 +239,7 @@ impl PartitionFollower {
         Ok(chain)
     }
 
-    /// The beginning of the last run of transactions without a gap.
+    /// Returns the beginning of the last gapless series of transactions.
     fn begin_of_last_run(&self) -> Option<i64> {
         let (mut begin, mut reached) = (None, i64::MIN);
         for SealedRange { first, next, .. } in self.waiting.iter().map(|account| account.range) {
@@ -248,8 +251,8 @@ impl PartitionFollower {
         begin
     }
 
-    /// Compares the ticks and outputs of consecutive transactions; passes over those of other processes, if there is an
-    /// `only_of`. Returns the first difference, with the sequence of the entry that sealed its transaction.
+    /// Compares the ticks and outputs of consecutive transactions. Returns the first difference, and the sequence of
+    /// the entry that sealed its transaction.
     pub(super) fn compare(
         &mut self,
         log: &dyn EventLog,
@@ -302,7 +305,7 @@ impl PartitionFollower {
         }
     }
 
-    /// As `compare`, for transactions under one stage configuration.
+    /// Compares consecutive transactions of the same stage configuration.
     fn compare_run(
         &mut self,
         place: &PartitionPlace<'_>,
@@ -312,7 +315,7 @@ impl PartitionFollower {
         let (first, to) = (&run[0], run[run.len() - 1].range.next);
         let next = self.next.unwrap_or(first.range.first);
         if next >= to {
-            // The run was compared in an earlier round, in which another partition's log could not be read.
+            // An earlier round has compared these transactions; in that round another partition could not be read.
             return Ok(None);
         }
         let Some(Begun { rerun, read_from, from }) = self.begin(place, first, next, to)? else {
@@ -375,8 +378,8 @@ impl PartitionFollower {
         Ok(None)
     }
 
-    /// The stages before the next tick record: the current ones, or those from a snapshot; `None` if the ticks that
-    /// they depend on were removed.
+    /// Returns the stages before the next tick record: the current ones, or those of a snapshot; `None` if ticks on
+    /// which they depend were removed.
     fn begin(
         &mut self,
         place: &PartitionPlace<'_>,
@@ -385,7 +388,7 @@ impl PartitionFollower {
         to: i64,
     ) -> Result<Option<Begun>, ReplayError> {
         let there = place.range(&place.sources.ticks)?.first;
-        // After an error from here on, the next round begins with a snapshot again.
+        // If an error follows, the next round begins with a snapshot again.
         if let Some((config, fold, rerun)) = self.state.take()
             && is_same(&config, &account.config)
             && (account.fold.is_none() || account.fold == fold)
@@ -415,13 +418,13 @@ impl PartitionFollower {
 /// The beginning of a comparison.
 struct Begun {
     rerun: Rerun,
-    /// The first tick record that is read.
+    /// The first tick record to read.
     read_from: i64,
     /// The first tick record whose outputs are compared.
     from: i64,
 }
 
-/// A partition of a log, with the ranges of its topics.
+/// A partition of a log, and the ranges of its topics.
 struct PartitionPlace<'a> {
     log: &'a dyn EventLog,
     sources: &'a OutputOptions,
@@ -454,7 +457,8 @@ impl PartitionPlace<'_> {
         )
     }
 
-    /// Opens the comparison of outputs, at `kept` offsets or else at the outputs caused by the tick record at `from`.
+    /// Opens the comparison of outputs, at the offsets in `kept`, or otherwise at the outputs of the tick record at
+    /// `from`.
     fn outputs(
         &self,
         kept: Option<[i64; 3]>,
@@ -486,15 +490,15 @@ impl PartitionPlace<'_> {
             None => self.first_caused(source.clone(), range, from, cause_of)?,
         };
         Ok(if range.first > 0 && first <= range.first {
-            // Some of its first records may have been removed.
+            // Some of the output's first records may have been removed.
             Comparison::open(self.log, source, range, from, cause_of)?
         } else {
             Comparison::resume(self.log, source, OffsetRange { first, ..range }, from)?
         })
     }
 
-    /// Offset of the first record caused by the tick record at `from` or by a later one. Records are in the order of
-    /// their causes.
+    /// Returns the offset of the first record that the tick record at `from` or a later one caused. Records are in the
+    /// order of their causes.
     fn first_caused(
         &self,
         source: TopicPartition,
@@ -518,8 +522,8 @@ impl PartitionPlace<'_> {
     }
 }
 
-/// The consecutive ranges of transactions whose ticks are all read from an offset on. A transaction that was left out
-/// and processed again in other pieces overlaps with these.
+/// Returns consecutive ranges of the transactions whose ticks are all read from an offset on. A transaction that
+/// excluded the partition overlaps with the ranges in which its ticks were processed again.
 fn whole_ranges(run: &[Account], from: i64) -> Vec<SealedRange> {
     let (mut reached, mut whole) = (from, Vec::new());
     for range in run.iter().map(|account| account.range) {
@@ -531,11 +535,11 @@ fn whole_ranges(run: &[Account], from: i64) -> Vec<SealedRange> {
     whole
 }
 
-/// Expected number of an output's records, from a transaction's account.
+/// Returns the expected number of an output's records, from a transaction's account.
 type Count = fn(&SealedRange) -> i64;
 
-/// Sequence of the entry that sealed the transaction with the first differing output; that of the last transaction if
-/// no output differs yet.
+/// Returns the sequence of the entry that sealed the transaction with the first differing output; the last
+/// transaction's if no output differs yet.
 fn sequence_of(run: &[Account], outputs: &Outputs) -> i64 {
     let counts: [(&Comparison, Count); 3] = [
         (&outputs.signals, |range| range.signals),
@@ -581,7 +585,7 @@ mod tests {
         follower
     }
 
-    /// Takes the chain without comparing it, and returns its offset ranges.
+    /// Takes the chain without comparing it, and returns the offset ranges.
     fn taken(follower: &mut PartitionFollower) -> Vec<(i64, i64)> {
         let chain =
             follower.take_chain(true, false, usize::MAX).unwrap_or_else(|_| panic!("no gap is expected"));
@@ -615,8 +619,8 @@ mod tests {
 
     #[test]
     fn a_transaction_that_may_have_been_left_out_is_not_preferred_to_one_that_was_not() {
-        // The group's offset reached the end of the first transaction by the two in which another process processed its
-        // ticks.
+        // Another process processed the first transaction's ticks again, in two transactions. The group's offset
+        // reached the end through these.
         let mut follower =
             of([account(0, 5, 9, Asked), account(1, 5, 8, Committed), account(1, 8, 12, Committed)]);
         follower.waiting[0].state = Committed;
@@ -630,8 +634,8 @@ mod tests {
 
     #[test]
     fn digests_are_of_transactions_that_do_not_overlap() {
-        // The first transaction was left out, and its ticks are in the next two; the group committed the last of them
-        // before it was asked.
+        // The first transaction excluded the partition, and the next two have its ticks. The group committed the last
+        // of them before the offset was read.
         let mut follower = of([account(0, 5, 9, Committed)]);
         follower.add(account(1, 5, 8, Committed));
         follower.add(account(1, 8, 12, Committed));
@@ -661,7 +665,7 @@ mod tests {
         let mut follower = of([account(0, 0, 5, Committed)]);
         assert_eq!(taken(&mut follower), [(0, 5)]);
         follower.add(account(1, 9, 12, Committed));
-        // A missing transaction means nothing before the journals are read to their ends.
+        // A missing transaction proves nothing before the journals are read to their ends.
         assert!(follower.take_chain(false, false, usize::MAX).is_ok_and(|chain| chain.is_empty()));
         assert_eq!(taken(&mut follower), []);
         let gap = follower.take_chain(true, false, usize::MAX).err().expect("a gap");

@@ -1,26 +1,27 @@
-//! Times in which a process recorded nothing.
+//! Intervals in which a process recorded nothing.
 //!
-//! A journal has no heartbeat: a process with nothing to do is silent. The sign of a process that stood still is
-//! something due that did not happen. For example, a commit is late after a SIGSTOP or a suspend of the machine.
+//! A journal has no heartbeat, and a process with nothing to do records nothing. A stuck process is recognised by an
+//! event that was due but did not happen. For example, a commit is late after a SIGSTOP, or after the machine was
+//! suspended.
 
 use warptape_schemas::journal::{Decision, Input};
 
 use super::items::{Hole, HoleCause};
 use crate::moment::Moment;
 
-/// Shortest silence that counts as a hole, because threads may wait for the processor.
+/// Shortest silence that counts as a hole, in ns. Shorter ones occur while threads wait for the processor.
 const HOLE_NS: i64 = 250_000_000;
 /// Number of shortest seal intervals by which a commit may be late.
 const INTERVALS_LATE: i64 = 2;
 
-/// The actions that are due in a life.
+/// Actions that are due in a process life.
 #[derive(Clone, Default)]
 pub(super) struct Due {
-    /// Time at which the scheduler wants to be woken, according to the last entry.
+    /// Time at which the scheduler asked to be woken, according to the last entry.
     wake_ns: Option<i64>,
     /// True if rows arrived since the last seal.
     has_unsealed: bool,
-    /// Time of the last seal, and the shortest interval between two seals: a commit is due within this interval after
+    /// Time of the last seal, and the shortest interval between two seals. A commit is due within this interval after
     /// rows are done.
     sealed_ns: Option<i64>,
     seal_interval_ns: Option<i64>,
@@ -46,8 +47,8 @@ impl Due {
         }
     }
 
-    /// The hole between two entries; `None` if they are too close. A working lane, or a log that has a transaction,
-    /// explains a silence.
+    /// Returns the hole between two entries; `None` if they are too close. A working lane, or a log that is writing a
+    /// transaction, explains a silence.
     pub(super) fn hole(
         &self,
         from: Moment,
@@ -111,16 +112,16 @@ mod tests {
     fn who_oversleeps_stood_still() {
         let sealed_twice = || vec![entry(0, sealed(), vec![]), entry(100, sealed(), vec![])];
         let with_rows = || [sealed_twice(), vec![entry(110, arrived(), vec![])]].concat();
-        // A quarter of a second is the shortest hole; in a quiet market no one waits.
+        // The shortest hole is a quarter of a second. In a quiet market nothing is due.
         check(with_rows(), 350, (false, false), None);
         check(sealed_twice(), 9_000, (false, false), Some(HoleCause::Silence));
-        // Rows that are done wait for their commit, which was due.
+        // Finished rows wait for their commit, which was due.
         check(with_rows(), 500, (false, false), Some(HoleCause::Silence));
         check(with_rows(), 2_000, (false, false), Some(HoleCause::StoodStill));
-        // Work on a lane may take as long, and so may the log.
+        // Work on a lane may take that long, and so may the log.
         check(with_rows(), 2_000, (true, false), Some(HoleCause::Silence));
         check(with_rows(), 2_000, (false, true), Some(HoleCause::Log));
-        // The longest wait for a commit is unknown before there were two.
+        // The longest wait for a commit is unknown until there were two commits.
         check(
             vec![entry(0, sealed(), vec![]), entry(1, arrived(), vec![])],
             9_000,

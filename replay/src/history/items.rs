@@ -10,7 +10,7 @@ use warptape_schemas::journal::{
 
 use crate::moment::Moment;
 
-/// Something that has ended, or that is still open at the history's end.
+/// An item that has ended, or that is open at the history's end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// A process life began.
@@ -21,7 +21,7 @@ pub enum Item {
     Unassigned(Unassigned),
     /// A partition was paused, and reading resumed.
     Pause(Paused),
-    /// A batch came back, or will not come back.
+    /// A batch came back, or was lost.
     Batch(Arc<Batch>),
     /// A group was on a lane, and left it.
     Stay(Stay),
@@ -29,17 +29,17 @@ pub enum Item {
     Lane(LaneChange),
     /// A breaker changed its state.
     Breaker(BreakerChange),
-    /// The process was told to drain: it reads no more, and finishes its work.
+    /// The process was asked to drain: it stops reading, and finishes its work.
     Draining(Moment),
     /// A device came near its throttling temperature, or cooled down again.
     Headroom(HeadroomChange),
-    /// The wanted number of lanes changed, or was known when the life or the history began.
+    /// The wanted number of lanes changed, or was already known when the life or the history began.
     Wanted(Wanted),
     /// A round of a risk task ended.
     Round(Round),
-    /// A slice of a task came back, or will not come back.
+    /// A slice of a task was completed or lost.
     Slice(Slice),
-    /// The outcome of a transaction is known, or will not become known.
+    /// The outcome of a transaction is known, or will never be known.
     Transaction(Arc<Transaction>),
     /// The number of waiting rows, or of rows in flight, changed.
     Level(Level),
@@ -47,14 +47,14 @@ pub enum Item {
     Hole(Hole),
 }
 
-/// A time within a life in which nothing was recorded, a quarter of a second at least.
+/// An interval of a life in which nothing was recorded, at least a quarter of a second long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Hole {
     /// The last entry before the hole.
     pub from: Moment,
     /// The first entry after the hole.
     pub until: Moment,
-    /// The cause, as far as the journal tells.
+    /// The cause, as far as the journal shows it.
     pub cause: HoleCause,
 }
 
@@ -62,22 +62,22 @@ pub struct Hole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoleCause {
-    /// Something was due but was not done: the process stood still.
+    /// Something was due but was not done: the process was stuck.
     StoodStill,
-    /// A transaction was at the log all the time, and the log did not take it.
+    /// The log had a transaction all the time, and did not complete it.
     Log,
-    /// Nothing was due, as far as the journal tells. Unread records may show otherwise.
+    /// Nothing was due, as far as the journal shows. Unread records may prove otherwise.
     Silence,
 }
 
 /// A process life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Life {
-    /// Partition of its journal: the ordinal of the process.
+    /// Partition of the life's journal: the ordinal of the process.
     pub journal: i32,
-    /// Its `Started` entry; `None` if the history begins at a checkpoint within the life.
+    /// The `Started` entry of the life; `None` if the history begins at a checkpoint within the life.
     pub began: Option<Moment>,
-    /// Beginning of its history: its start or the checkpoint.
+    /// Beginning of the life's history: its start or the checkpoint.
     pub since: Moment,
     /// The recorded start of the process.
     pub started: Started,
@@ -90,7 +90,7 @@ pub struct Assigned {
     pub at: Moment,
     /// The partition.
     pub partition: PartitionId,
-    /// Committed offset: the outputs of all earlier records existed.
+    /// Committed offset: the outputs of all earlier records existed already.
     pub committed_offset: i64,
     /// Offset from which records are read again.
     pub snapshot_offset: i64,
@@ -103,7 +103,8 @@ pub struct Unassigned {
     pub at: Moment,
     /// The partition.
     pub partition: PartitionId,
-    /// True if a lost lane had a part of its state, so that it is restored and assigned again; false if it was revoked.
+    /// True if a lost lane had a part of the partition's state, so that it is restored and assigned again; false if it
+    /// was revoked.
     pub is_restored: bool,
 }
 
@@ -114,7 +115,7 @@ pub struct Level {
     pub at: Moment,
     /// The place of the rows.
     pub of: LevelOf,
-    /// Their number.
+    /// Number of rows.
     pub rows: i64,
 }
 
@@ -124,7 +125,7 @@ pub struct Level {
 pub enum LevelOf {
     /// Rows on the host that wait for a batch, in the queues of a partition's groups.
     Waiting(PartitionId),
-    /// Rows in batches that a lane has not given back.
+    /// Rows in batches that a lane has not returned.
     InFlight(LaneId),
 }
 
@@ -134,7 +135,7 @@ pub struct Paused {
     /// Beginning of the pause. If its entry was removed or is more than a million entries back, it is the later
     /// checkpoint that shows the pause.
     pub from: Moment,
-    /// The decision that began it; `None` if its entry was removed or is too far back.
+    /// The decision that began the pause; `None` if its entry was removed or is too far back.
     pub pause: Option<Pause>,
     /// The partition.
     pub partition: PartitionId,
@@ -149,22 +150,22 @@ pub struct Arrival {
     pub partition: PartitionId,
     /// Time of the arrival, ns since the epoch.
     pub at_ns: i64,
-    /// Sequence of the entry; `None` for rows that waited at the checkpoint at which the history begins.
+    /// Sequence of the entry; `None` for rows that were already waiting at the checkpoint at which the history begins.
     pub sequence: Option<i64>,
-    /// Offsets of their records, `first..next`; `None` as for `sequence`. For rows without records, such as barriers of
-    /// a snapshot, both are the same.
+    /// Offsets of the rows' records, `first..next`; `None` for rows that were already waiting at the history's
+    /// checkpoint. For rows without records, such as barriers of a snapshot, both offsets are equal.
     pub offsets: Option<(i64, i64)>,
-    /// Rows by group, ascending.
+    /// Number of rows by group, in ascending order of groups.
     pub groups: Vec<(GroupIndex, i64)>,
 }
 
 impl Arrival {
-    /// True if it contains the record at an offset.
+    /// True if the arrival contains the record at an offset.
     pub fn has(&self, offset: i64) -> bool {
         self.offsets.is_some_and(|(first, next)| first <= offset && offset < next)
     }
 
-    /// Number of its rows of a group.
+    /// Returns the number of the group's rows in the arrival.
     pub fn rows_of(&self, group: GroupIndex) -> i64 {
         let found = self.groups.binary_search_by_key(&group, |(group, _)| *group);
         found.map_or(0, |index| self.groups[index].1)
@@ -174,9 +175,9 @@ impl Arrival {
 /// Rows of a group that arrived together and are in one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Their arrival.
+    /// Arrival of the rows.
     pub arrival: Arc<Arrival>,
-    /// Index of the first row among the arrival's rows of the group.
+    /// Index of the first row among the group's rows in the arrival.
     pub from: i64,
     /// Number of rows.
     pub rows: i64,
@@ -202,15 +203,15 @@ pub struct Part {
 /// A batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// The entry that dispatched it.
+    /// The entry that dispatched the batch.
     pub at: Moment,
-    /// The cause of the step that dispatched it.
+    /// The cause of the step that dispatched the batch.
     pub trigger: Trigger,
-    /// The decision: number, lane, reason, telemetry, prediction. Its takes are in `parts`.
+    /// The decision: number, lane, reason, telemetry, prediction. `parts` has its takes.
     pub dispatch: Dispatch,
-    /// Its rows by group.
+    /// Rows of the batch by group.
     pub parts: Vec<Part>,
-    /// The previous batch of the lane that was still in flight; `None` if there was none.
+    /// The lane's previous batch, if it was still in flight; `None` otherwise.
     pub behind: Option<i64>,
     /// The outcome.
     pub end: BatchEnd,
@@ -224,10 +225,10 @@ pub enum Trigger {
     Arrived(PartitionId),
     /// A batch came back.
     Completed(i64),
-    /// A time that the scheduler had asked for was reached.
+    /// A time at which the scheduler had asked to be woken.
     Woke,
-    /// A partition was assigned, a lane gave a group back, or a lane was lost or became ready, so that groups were
-    /// placed.
+    /// Groups were placed, because a partition was assigned, a lane released a group, or a lane was lost or became
+    /// ready.
     Placing,
     /// Any other cause.
     Other,
@@ -239,11 +240,11 @@ pub enum Trigger {
 pub enum BatchEnd {
     /// The lane has done the batch.
     Completed {
-        /// The entry with which the engine learned of it.
+        /// The entry by which the engine reported the completion.
         at: Moment,
-        /// Time that the lane worked on it, ns.
+        /// Time for which the lane worked on the batch, ns.
         service_ns: i64,
-        /// Return of the lane's previous batch, ns since the epoch; `None` if there was none in this history.
+        /// Time at which the lane's previous batch came back, ns since the epoch; `None` if this history has none.
         lane_free_ns: Option<i64>,
     },
     /// The lane was lost.
@@ -252,12 +253,12 @@ pub enum BatchEnd {
     Open,
 }
 
-/// A group on a lane.
+/// The stay of a group on a lane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
     /// The placement; `None` if the history began later.
     pub placed: Option<Moment>,
-    /// The decision with its candidates; `None` if the history began later.
+    /// The placement decision with its candidates; `None` if the history began later.
     pub place: Option<Arc<Place>>,
     /// Partition of the group.
     pub partition: PartitionId,
@@ -265,15 +266,15 @@ pub struct Stay {
     pub group: GroupIndex,
     /// The lane.
     pub lane: LaneId,
-    /// The group's epoch.
+    /// Epoch of the group.
     pub epoch: i64,
-    /// The time and cause of the order to release the group; `None` if there was no such order.
+    /// Time and cause of the order to release the group; `None` if there was no such order.
     pub release: Option<(Moment, ReleaseCause)>,
     /// Predicted gain and cost of the move, if the cause of the release is [`ReleaseCause::Balance`].
     pub imbalance: Option<Imbalance>,
-    /// Time at which it had left; `None` if it did not.
+    /// Time at which the group had left; `None` if it did not leave.
     pub left: Option<Moment>,
-    /// The reason why it left.
+    /// Reason why the stay ended.
     pub end: StayEnd,
 }
 
@@ -281,13 +282,13 @@ pub struct Stay {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StayEnd {
-    /// The lane gave it back.
+    /// The lane released the group.
     Released,
     /// The lane was lost.
     LaneLost,
-    /// Its partition was restored, or is assigned again.
+    /// The group's partition was restored, or is assigned again.
     Restored,
-    /// Its partition was revoked.
+    /// The group's partition was revoked.
     Revoked,
     /// The life or the history ended first.
     Open,
@@ -300,7 +301,7 @@ pub struct LaneChange {
     pub at: Moment,
     /// The lane.
     pub lane: LaneId,
-    /// The reason of the loss; `None` if the lane is ready.
+    /// Reason of the loss; `None` if the lane is ready again.
     pub lost: Option<String>,
 }
 
@@ -309,27 +310,27 @@ pub struct LaneChange {
 pub struct BreakerChange {
     /// The entry.
     pub at: Moment,
-    /// Its new state, and the reason.
+    /// New state of the breaker, and the reason.
     pub breaker: Breaker,
 }
 
-/// The share of a lane's weight changed with the temperature of its device.
+/// The share of a lane's weight changed with its device's temperature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct HeadroomChange {
     /// The entry.
     pub at: Moment,
-    /// Its new share, and the temperature.
+    /// New share of the weight, and the temperature.
     pub headroom: Headroom,
 }
 
-/// The number of lanes that a process wants from an entry on.
+/// The number of lanes that a process wants, starting with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Wanted {
-    /// The decision's entry, or the beginning of the life or of its known part.
+    /// Entry of the decision, or the beginning of the life or of its known part.
     pub at: Moment,
     /// Number of lanes.
     pub lanes: i32,
-    /// The decision with its inputs; `None` if the number was wanted before.
+    /// The decision with its inputs; `None` if the number was already wanted before.
     pub scale: Option<Scale>,
 }
 
@@ -340,15 +341,15 @@ pub struct Round {
     pub at: Moment,
     /// The input of the scheduler.
     pub arrived: TaskArrived,
-    /// Start of its first slice; `None` if there was none.
+    /// Start of the round's first slice; `None` if there was none.
     pub first_slice: Option<Moment>,
-    /// Number of its slices, including those without a result.
+    /// Number of the round's slices, including those without a result.
     pub slices: i64,
-    /// Time that lanes worked on its finished slices, ns.
+    /// Time for which lanes worked on the round's finished slices, ns.
     pub service_ns: i64,
     /// End and outcome; `None` if the life or the history ended first.
     pub end: Option<(Moment, RoundEnd)>,
-    /// The reason of its refusal; `None` if it was not refused.
+    /// Reason of the refusal; `None` if the round was not refused.
     pub refused: Option<RejectReason>,
 }
 
@@ -356,15 +357,15 @@ pub struct Round {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RoundEnd {
-    /// All of its units are done.
+    /// All units of the round are done.
     Finished,
     /// The task was refused.
     Rejected,
-    /// Its deadline passed.
+    /// The task's deadline passed.
     Expired,
     /// The scheduler shed the task, because tasks had waited for too long.
     Shed,
-    /// Its request was withdrawn, or its partition was revoked.
+    /// The task's request was withdrawn, or its partition was revoked.
     Dropped,
 }
 
@@ -375,32 +376,33 @@ pub struct Slice {
     pub at: Moment,
     /// The decision.
     pub run: RunSlice,
-    /// End of the slice, with the time that the lane worked on it, ns. `None` if the lane was lost, or the life or the
-    /// history ended first.
+    /// End of the slice, and the time for which the lane worked on it, ns. `None` if the lane was lost, or the life or
+    /// the history ended first.
     pub done: Option<(Moment, i64)>,
 }
 
-/// A committed transaction of a process: a journal only has entries of committed transactions. Its attempts give the
-/// time of the commit.
+/// A committed transaction of a process. A journal only has entries of committed transactions; the attempts show the
+/// commit time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// Sequence of its first entry; `None` if the history began within it.
+    /// Sequence of the first entry; `None` if the history began within the transaction.
     pub first_sequence: Option<i64>,
-    /// Sequence of its last entry when it was sealed; it identifies the transaction.
+    /// Sequence of the last entry at the seal, which identifies the transaction.
     pub sealed_sequence: i64,
-    /// Time of its seal; `None` if it moves no offsets.
+    /// Time of the seal; `None` if the transaction moves no offsets.
     pub sealed_ns: Option<i64>,
-    /// Time of its last entry when it was sealed, ns since the epoch; `None` if the history knows only its attempts.
+    /// Time of the last entry at the seal, ns since the epoch; `None` if the history has only the transaction's
+    /// attempts.
     pub last_ns: Option<i64>,
-    /// The part of each of its partitions.
+    /// The parts of the transaction, by partition.
     pub partitions: Vec<SealedPart>,
-    /// The attempts to commit it that are in the journal, in order. The last transaction of a life or a window lacks
-    /// its last attempt.
+    /// Attempts to commit the transaction that are in the journal, in order. The last transaction of a life or a window
+    /// lacks its last attempt.
     pub attempts: Vec<Attempt>,
 }
 
 impl Transaction {
-    /// Time at which the commit ended, ns since the epoch; `None` if the journal does not say.
+    /// Returns the time at which the commit ended, ns since the epoch; `None` if it is not in the journal.
     pub fn committed_ns(&self) -> Option<i64> {
         let last = self.attempts.last().filter(|attempt| attempt.outcome == CommitOutcome::Committed);
         last.map(|attempt| attempt.ended_ns)
@@ -412,26 +414,27 @@ impl Transaction {
 pub struct Attempt {
     /// Start of writing, ns since the epoch.
     pub sent_ns: i64,
-    /// Time at which the writer knew the outcome, ns since the epoch.
+    /// Time at which the commit thread knew the outcome, ns since the epoch.
     pub ended_ns: i64,
     /// Time at which the engine knew the outcome, ns since the epoch.
     pub known_ns: i64,
     /// The outcome.
     pub outcome: CommitOutcome,
-    /// True if the outcome was looked up in the log.
+    /// True if the outcome had to be looked up in the log.
     pub looked_up: bool,
 }
 
-/// The contents of a transaction from one partition.
+/// One partition's part of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SealedPart {
     /// Offsets and output counts.
     pub account: SealedPartition,
-    /// Arrivals of its records, in order; the last one may also contain records of the next transaction.
+    /// Arrivals of the part's records, in order. The last one may also contain records of the next transaction.
     pub arrivals: Vec<Arc<Arrival>>,
     /// The batches with rows of these arrivals, in the order in which they came back.
     pub batches: Vec<Arc<Batch>>,
-    /// True if all its arrivals and batches are listed: the history began before them, and its limits dropped none.
+    /// True if all arrivals and batches of the part are listed: the history began before them, and no limit dropped
+    /// any.
     pub is_whole: bool,
     /// True if the partition was revoked before the transaction was sent again, so that this part was not committed.
     pub may_be_void: bool,

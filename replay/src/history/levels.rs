@@ -4,7 +4,7 @@ use super::queues::Partition;
 use super::{History, Item, Level, LevelOf, Moment};
 
 impl History {
-    /// Gives the counts that the entry has changed, as they are after it.
+    /// Reports the counts that the entry has changed, with their values after it.
     pub(super) fn tell_levels(&mut self, at: Moment) {
         for of in std::mem::take(&mut self.changed) {
             let rows = match of {

@@ -1,4 +1,4 @@
-//! The history in a journal: its entries, assembled into the items that people ask for.
+//! The history in a journal: its entries, assembled into items such as batches, stays and transactions.
 //!
 //! ```text
 //!  Arrived ──► rows wait, by group ──► Dispatch ──► Completed ──► Sealed ──► CommitEnded
@@ -7,9 +7,9 @@
 //!    └────── Stay ───────────┘             └─ Pause ─┘                 └─── Round ─────┘          └──── Slice ────┘
 //! ```
 //!
-//! This module owns the knowledge of each item and of its end. It does not ask the scheduler or the stages: what an
-//! entry does not tell stays unknown. It keeps only open items and what is not sealed yet; engines bound both, and
-//! limits here do so for any input.
+//! This module knows when each item begins and ends. It does not ask the scheduler or the stages: facts that no entry
+//! contains stay unknown. It keeps only open items and unsealed rows; engines limit both, and constants here limit them
+//! for any input.
 
 mod holes;
 mod items;
@@ -40,10 +40,10 @@ pub(crate) use self::window::HistoryReader;
 pub use self::window::{Ended, HistoryOptions, read_history};
 pub use crate::moment::{Bound, Moment, Window};
 
-/// Most batches in flight that are tracked per lane. Schedulers have a few.
+/// Greatest number of batches in flight that are tracked per lane. Schedulers use a few.
 const OPEN_BATCHES_MAX: usize = 1 << 16;
 
-/// Takes the entries of one partition of a journal, in order, and gives the items that end with them.
+/// Takes the entries of one journal partition, in order, and returns the items that end with them.
 pub struct History {
     journal: i32,
     life: Option<Arc<Life>>,
@@ -59,7 +59,7 @@ pub struct History {
     due: Due,
     /// True once the life has an entry with the outcome of a transaction.
     has_outcomes: bool,
-    /// Partitions with rows of a lost lane, which arrive again now.
+    /// Partitions with rows of a lost lane that are arriving again.
     returning: BTreeSet<PartitionId>,
     /// Partitions that may have had rows on the lost lane, because not all of its batches are known.
     may_return: BTreeSet<PartitionId>,
@@ -73,15 +73,16 @@ pub struct History {
 struct Lane {
     /// Batches that have not come back, in order of dispatch.
     open: VecDeque<Batch>,
-    /// Numbers and rows of the batches that were in flight at the checkpoint at which the history begins.
+    /// Numbers and row counts of the batches that were already in flight at the checkpoint at which the history begins.
     unknown: VecDeque<(i64, i64)>,
-    /// Rows of all these batches.
+    /// Number of rows in all these batches.
     rows: i64,
     /// Time at which the last batch came back, ns since the epoch; `None` before that.
     done_ns: Option<i64>,
 }
 
-/// Number of lanes that a process wants at its start: those that it has, within its limits. `None` without autoscaling.
+/// Returns the number of lanes that a process wants at its start: those that it has, within its limits. `None` without
+/// autoscaling.
 fn lanes_wanted(started: &Started) -> Option<i32> {
     let config = started.autoscale?;
     let lanes = i32::try_from(started.lanes.len()).unwrap_or(i32::MAX);
@@ -89,7 +90,7 @@ fn lanes_wanted(started: &Started) -> Option<i32> {
 }
 
 impl History {
-    /// Makes the history of a partition of the journal. Little is known before its first `Started` entry.
+    /// Creates the history of a journal partition. Little is known before its first `Started` entry.
     pub fn new(journal: i32) -> Self {
         Self {
             journal,
@@ -109,7 +110,7 @@ impl History {
         }
     }
 
-    /// Makes the history from a checkpoint on, with the checkpoint's state in `scheduler`.
+    /// Creates the history from a checkpoint on. `scheduler` has the checkpoint's state.
     pub fn at_checkpoint(journal: i32, at: Moment, started: Started, scheduler: &Scheduler) -> Self {
         let mut history = Self::new(journal);
         for load in scheduler.lane_loads() {
@@ -153,7 +154,7 @@ impl History {
         history
     }
 
-    /// Adds the beginnings of the pauses that the checkpoint has.
+    /// Adds the beginnings of the pauses that the checkpoint contains.
     pub(crate) fn tell_pauses(&mut self, pauses: &BTreeMap<PartitionId, (Moment, Pause)>) {
         for (partition, (from, decision)) in pauses {
             let partition = self.partitions.get_mut(partition);
@@ -163,12 +164,12 @@ impl History {
         }
     }
 
-    /// The process life that the last entry belongs to; `None` before it is known.
+    /// Returns the process life of the last entry; `None` before it is known.
     pub fn life(&self) -> Option<&Arc<Life>> {
         self.life.as_ref()
     }
 
-    /// Takes the items that ended since the last call.
+    /// Returns the items that ended since the last call.
     pub fn take_items(&mut self) -> Vec<Item> {
         std::mem::take(&mut self.items)
     }
@@ -192,12 +193,12 @@ impl History {
         self.due.step(entry.at_ns, &entry.input, &entry.decisions);
     }
 
-    /// Adds a hole if there was one since the last entry.
+    /// Adds a hole if nothing was recorded since the last entry for long enough.
     fn tell_hole(&mut self, at: Moment, input: &Input) {
-        // A life that begins has no earlier entries.
+        // A new life has no earlier entries.
         let Some(last) = self.last.filter(|_| !matches!(input, Input::Started(_))) else { return };
         let has_work = self.lanes.values().any(|lane| lane.rows > 0) || self.tasks.has_open_slices();
-        // A transaction that consists of entries alone has no seal: its outcome says how long the log had it.
+        // A transaction that only has journal entries has no seal; its outcome shows how long the log had it.
         let with_log_ns = match input {
             Input::CommitEnded(ended) => {
                 ended.ended_ns.min(at.at_ns).saturating_sub(ended.sent_ns.max(last.at_ns))
@@ -209,13 +210,13 @@ impl History {
         self.items.extend(self.due.hole(last, at, has_work, is_committing).map(Item::Hole));
     }
 
-    /// Ends the history at the end of a window; open items are given as they are.
+    /// Ends the history at the end of a window. Open items are returned as they are.
     pub fn finish(&mut self) {
         self.end_life();
     }
 
-    /// Ends the history at the end of the journal or of the life. Entries after the last committed transaction are a
-    /// transaction of their own, without ticks, for example those of a process that drained.
+    /// Ends the history at the end of the journal or of the life. Entries after the last committed transaction form a
+    /// transaction without ticks, for example those of a drained process.
     pub fn finish_journal(&mut self) {
         if let (None, true) = (&self.transaction, self.has_outcomes)
             && let (Some(first), Some(last)) = (self.first_sequence, self.last)
@@ -280,7 +281,7 @@ impl History {
             Input::TaskDropped(dropped) => {
                 self.tasks.end(at, dropped.task, RoundEnd::Dropped, &mut self.items);
             }
-            // In a journal that lost its beginning, the checkpoint has the start of the process.
+            // If a journal has lost its beginning, the checkpoint contains the start of the process.
             Input::Checkpoint(Checkpoint { started: Some(started), .. }) if self.life.is_none() => {
                 self.go_on_with(at, None, started);
             }
@@ -363,7 +364,7 @@ impl History {
         let (journal, started) = (self.journal, started.clone());
         let life = Arc::new(Life { journal, began, since, started });
         self.items.push(Item::Life(life.clone()));
-        // If the journal lost its beginning, the earlier wanted number is unknown.
+        // If the journal has lost its beginning, the earlier wanted number is unknown.
         let wanted = began.and(lanes_wanted(&life.started));
         self.items.extend(wanted.map(|lanes| Item::Wanted(Wanted { at: since, lanes, scale: None })));
         self.life = Some(life);
@@ -558,7 +559,7 @@ impl History {
         open.attempts.push(attempt);
         if outcome == CommitOutcome::Committed {
             if let [_] = open.attempts[..] {
-                // It was committed at the first attempt, so no partition was left out.
+                // The transaction was committed at the first attempt, so it excluded no partition.
                 open.partitions.iter_mut().for_each(|part| part.may_be_void = false);
             }
             self.end_transaction();
@@ -570,7 +571,7 @@ impl History {
         self.items.extend(ended.map(|transaction| Item::Transaction(Arc::new(transaction))));
     }
 
-    /// Notes that a partition is no longer the process's: a transaction that is sent again leaves it out.
+    /// Records that the process no longer has a partition: a transaction that is sent again excludes it.
     fn void(&mut self, partition: PartitionId) {
         let Some(open) = &mut self.transaction else { return };
         let of_partition = open.partitions.iter_mut().find(|part| part.account.partition == partition);

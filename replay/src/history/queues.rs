@@ -1,7 +1,8 @@
-//! Tracks the rows of a partition: rows that wait for each group, arrivals and batches that are not sealed yet, and the
+//! Tracks the rows of a partition: waiting rows of each group, arrivals and batches that are not sealed yet, and the
 //! lanes of groups.
 //!
-//! The order is that of the engine's queues, which equals the scheduler's except for rows that a lost lane gives back.
+//! The order is that of the engine's queues, which equals the scheduler's order except for rows that a lost lane
+//! returns.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, SealedPartition
 use super::items::{Arrival, Batch, Part, Paused, Piece, SealedPart, Stay, StayEnd};
 use crate::moment::Moment;
 
-/// Most unsealed arrivals, and most unsealed batches, kept per partition. Engines stop reading long before that.
+/// Greatest number of unsealed arrivals, and of unsealed batches, kept per partition. Engines stop reading long before.
 const UNSEALED_MAX: usize = 1 << 18;
 
 /// The known state of a partition.
@@ -38,19 +39,19 @@ pub(super) struct Partition {
 struct Group {
     waiting: VecDeque<Piece>,
     stay: Option<Stay>,
-    /// Rows that a lost lane gave back, which the next arrival repeats.
+    /// Number of rows that a lost lane returned, which the next arrival repeats.
     returned: i64,
 }
 
 impl Partition {
-    /// Begins a state from a snapshot; the caller has cleared the earlier one.
+    /// Begins a state from a snapshot. The caller must have cleared the earlier state.
     pub(super) fn assign(&mut self, committed_offset: i64, snapshot_offset: i64) {
         self.position = Some(snapshot_offset);
         self.known_from = Some(snapshot_offset);
         self.sealed = committed_offset;
     }
 
-    /// Forgets all waiting rows, and returns the stays and the pause that end with them.
+    /// Drops all waiting rows, and returns the stays and the pause that end with them.
     pub(super) fn clear(&mut self, at: Option<Moment>, end: StayEnd) -> (Vec<Stay>, Option<Paused>) {
         let ended = |stay: Stay| Stay { left: at, end, ..stay };
         let stays = self.groups.values_mut().filter_map(|group| group.stay.take()).map(ended).collect();
@@ -68,14 +69,14 @@ impl Partition {
         }
     }
 
-    /// Adds rows that waited at a checkpoint.
+    /// Adds rows that were waiting at a checkpoint.
     pub(super) fn seed_rows(&mut self, partition: PartitionId, group: GroupIndex, at_ns: i64, rows: i64) {
         let piece = of_unknown_records(partition, group, at_ns, rows);
         self.group(group).waiting.push_back(piece);
         self.count(rows);
     }
 
-    /// Number of rows that wait for batches.
+    /// Returns the number of rows that wait for batches.
     pub(super) fn waiting_rows(&self) -> i64 {
         self.waiting_rows
     }
@@ -94,8 +95,7 @@ impl Partition {
         self.position == Some(offset)
     }
 
-    /// Handles rows that a lost lane gave back and that arrive again. Records in between gave no rows and had no
-    /// arrival.
+    /// Handles rows that a lost lane returned and that arrive again. Records in between had no rows and no arrival.
     pub(super) fn return_rows(&mut self, again: &Arrival, next_offset: i64) {
         for &(group, rows) in &again.groups {
             let missing = rows - std::mem::take(&mut self.group(group).returned);
@@ -129,7 +129,7 @@ impl Partition {
         }
     }
 
-    /// Takes rows off the head of a group's queue.
+    /// Takes rows from the head of a group's queue.
     pub(super) fn take(&mut self, group: GroupIndex, rows: i64) -> Vec<Piece> {
         let waiting = &mut self.group(group).waiting;
         let (mut pieces, mut left) = (Vec::new(), rows);
@@ -150,8 +150,8 @@ impl Partition {
         pieces
     }
 
-    /// Puts rows of a lost lane back before all others, if the group was still on the lane in that epoch; returns true
-    /// if so. The batches of a lane are put back from the newest to the oldest.
+    /// Puts rows of a lost lane back at the head of the queue, if the group was still on the lane in that epoch.
+    /// Returns true if so. Batches of a lane are put back from the newest to the oldest.
     pub(super) fn put_back(&mut self, lane: LaneId, part: &Part) -> bool {
         let group = self.group(part.group);
         let is_its = |stay: &Stay| (stay.lane, stay.epoch) == (lane, part.epoch);
@@ -166,7 +166,7 @@ impl Partition {
         true
     }
 
-    /// Notes that no more rows arrive again.
+    /// Records that no more rows arrive again.
     pub(super) fn forget_returned(&mut self) {
         self.groups.values_mut().for_each(|group| group.returned = 0);
     }
@@ -183,7 +183,7 @@ impl Partition {
         }
     }
 
-    /// Takes the partition's part of a transaction.
+    /// Removes and returns the partition's part of a transaction.
     pub(super) fn seal(&mut self, account: SealedPartition) -> SealedPart {
         let next = account.next_offset;
         let is_whole = self.known_from.is_some_and(|known_from| known_from <= account.first_offset);
@@ -201,13 +201,13 @@ impl Partition {
         SealedPart { account, arrivals, batches, is_whole, may_be_void: false }
     }
 
-    /// Places a group; returns its previous stay, which should not exist.
+    /// Places a group. Returns its previous stay, which should not exist.
     pub(super) fn place(&mut self, stay: Stay) -> Option<Stay> {
         let group = stay.group;
         self.group(group).stay.replace(stay)
     }
 
-    /// The stay of a group.
+    /// Returns the stay of a group; `None` if there is none.
     pub(super) fn stay_mut(&mut self, group: GroupIndex) -> Option<&mut Stay> {
         self.group(group).stay.as_mut()
     }
@@ -223,12 +223,12 @@ impl Partition {
     }
 }
 
-/// The rows of a partition in a batch, as pieces.
+/// Returns the rows of a partition in a batch, as pieces.
 fn pieces_of(batch: &Batch, partition: PartitionId) -> impl Iterator<Item = &Piece> {
     batch.parts.iter().filter(move |part| part.partition == partition).flat_map(|part| &part.pieces)
 }
 
-/// Offset after the last record of a partition in a batch; `None` if it is not known.
+/// Returns the offset after the last record of a partition in a batch; `None` if it is unknown.
 fn behind(batch: &Batch, partition: PartitionId) -> Option<i64> {
     pieces_of(batch, partition).filter_map(|piece| piece.arrival.offsets).map(|(_, next)| next).max()
 }

@@ -1,4 +1,4 @@
-//! Risk tasks and their slices, while they are open.
+//! Open risk tasks and their slices.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::moment::Moment;
 /// Greatest number of open rounds; schedulers admit fewer tasks.
 const OPEN_ROUNDS_MAX: usize = 1 << 20;
 
-/// Greatest number of open slices of a lane.
+/// Greatest number of open slices on a lane.
 const SLICES_MAX: usize = 2;
 
 /// Open rounds and slices.
 #[derive(Default)]
 pub(super) struct Tasks {
     rounds: BTreeMap<TaskId, Round>,
-    /// Open slices by lane. A lane works on one slice; another one may be open that this one passed.
+    /// Open slices by lane. A lane works on one slice; it may have overtaken another open one.
     slices: BTreeMap<LaneId, Vec<Slice>>,
 }
 
@@ -62,7 +62,7 @@ impl Tasks {
         }
     }
 
-    /// True if a lane works on a slice.
+    /// True if a lane is working on a slice.
     pub(super) fn has_open_slices(&self) -> bool {
         !self.slices.is_empty()
     }
@@ -74,7 +74,7 @@ impl Tasks {
             round.slices += 1;
         }
         let of_lane = self.slices.entry(run.lane).or_default();
-        // A journal that was cut may lack the end of earlier slices.
+        // A trimmed journal may lack the end of earlier slices.
         let lost = of_lane.len().saturating_sub(SLICES_MAX - 1);
         items.extend(of_lane.drain(..lost).map(Item::Slice));
         of_lane.push(Slice { at, run: run.clone(), done: None });
@@ -92,12 +92,12 @@ impl Tasks {
         }
     }
 
-    /// Ends the slices of a lost lane without a result.
+    /// Ends the slices of a lost lane, without results.
     pub(super) fn lose_lane(&mut self, lane: LaneId, items: &mut Vec<Item>) {
         items.extend(self.slices.remove(&lane).into_iter().flatten().map(Item::Slice));
     }
 
-    /// Ends everything at the end of the life or the history.
+    /// Ends all open items at the end of the life or the history.
     pub(super) fn finish(&mut self, items: &mut Vec<Item>) {
         items.extend(std::mem::take(&mut self.rounds).into_values().map(Item::Round));
         items.extend(std::mem::take(&mut self.slices).into_values().flatten().map(Item::Slice));

@@ -1,4 +1,4 @@
-//! A window of the journals, and the histories of all partitions within it.
+//! A window of the journals, and the histories of all journal partitions within it.
 
 use std::collections::BTreeMap;
 
@@ -14,38 +14,39 @@ use crate::{Phase, ReplayError, ReplayProgress, outside};
 /// Entries between two progress reports.
 const PROGRESS_ENTRIES: u64 = 4_096;
 
-/// The journals to read, and the window.
+/// The journals and the window to read.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
     /// Topic of the journal.
     pub journal: String,
-    /// Its partition; `None` for all.
+    /// Partition of the journal; `None` for all.
     pub partition: Option<i32>,
-    /// The part to read.
+    /// The part of the journal to read.
     pub window: Window,
 }
 
-/// The place of an item's end.
+/// Position of an item's end relative to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Before the window: the item is not part of it, but items of the window may have begun or waited during it.
+    /// Before the window. The item is not part of the window, but the window's items may have begun or waited during
+    /// it.
     Before,
-    /// Within the window, or before it and still in force.
+    /// Within the window; or before it, with an effect that is still in force.
     Within,
 }
 
-/// Gives every item that ends within the window, one partition of the journal after the other, and then the items still
-/// open at its end.
+/// Passes on every item that ends within the window, one partition of the journal after the other. Then it passes on
+/// the items that are still open at the window's end.
 ///
 /// Lives, assignments and wanted numbers of lanes from before the window count as within it, because the last of them
 /// are still in force. Earlier decisions do not.
 ///
-/// A history begins at the last start before the window, or else at the last checkpoint but one. So all rows that
-/// waited at the last checkpoint are known. If these are gone, it begins where the journal does. Items that ended since
-/// then but before the window are given as [`Ended::Before`].
+/// A history begins at the last start before the window, or otherwise at the last checkpoint but one. So all rows that
+/// waited at the last checkpoint are known. If these are gone, it begins where the journal does. Items that ended after
+/// that but before the window are passed on as [`Ended::Before`].
 ///
 /// # Errors
-/// If the log cannot be read, there is no such journal, the window has no entries of it, or `each` fails.
+/// If the log cannot be read, the journal does not exist, the window has no entries of it, or `each` fails.
 pub fn read_history(
     log: &dyn EventLog,
     options: &HistoryOptions,
@@ -99,13 +100,13 @@ pub fn read_history(
     Ok(())
 }
 
-/// Reads the history of a journal's partition from a beginning on, entry by entry.
+/// Reads the history of a journal partition from a beginning on, entry by entry.
 pub(crate) struct HistoryReader {
     reader: EntryReader,
     history: History,
-    /// The checkpoint at the first entry; `None` if the history begins at a start, or once the checkpoint was used.
+    /// Checkpoint at the first entry; `None` if the history begins at a start, or after the checkpoint was used.
     checkpoint: Option<(Started, Scheduler)>,
-    /// Times and reasons of the pauses that the checkpoint has, as far as the journal tells.
+    /// Times and reasons of the pauses that the checkpoint contains, as far as the journal shows them.
     pauses: BTreeMap<PartitionId, (Moment, Pause)>,
     journal: i32,
     next: i64,
@@ -115,7 +116,7 @@ pub(crate) struct HistoryReader {
 }
 
 impl HistoryReader {
-    /// Opens a history from a beginning, or from the first existing entry if there is none, to an offset.
+    /// Opens a history from a beginning, or from the first existing entry if no beginning is given, up to an offset.
     pub(crate) fn open(entries: &Entries<'_>, begin: Option<Begin>, next: i64) -> Result<Self, ReplayError> {
         let first = begin.as_ref().map_or(entries.range.first, |begin| begin.offset);
         let journal = entries.partition();
@@ -136,8 +137,8 @@ impl HistoryReader {
         })
     }
 
-    /// The items that end with the next entry, with its offset; after the last entry the open items, with the end
-    /// offset; then `None`.
+    /// Returns the items that end with the next entry, and its offset. After the last entry, returns the open items and
+    /// the end offset; then `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(i64, Vec<Item>)>, ReplayError> {
         if self.is_finished {
             return Ok(None);
@@ -166,7 +167,7 @@ impl HistoryReader {
 }
 
 impl Entries<'_> {
-    /// The beginning of a history that must know all rows waiting at an offset.
+    /// Returns the beginning of a history that must know all rows waiting at an offset.
     pub(crate) fn begin_early(&self, offset: i64) -> Result<Option<Begin>, ReplayError> {
         let Some(last) = self.begin_before(offset + 1)? else { return Ok(None) };
         if last.checkpoint.is_none() {
@@ -175,14 +176,14 @@ impl Entries<'_> {
         Ok(self.begin_before(last.offset)?.or(Some(last)))
     }
 
-    /// The offsets of a window.
+    /// Returns the offsets of a window.
     pub(crate) fn within(&self, window: Window) -> Result<OffsetRange, ReplayError> {
         let first = self.bound(window.from)?.unwrap_or(self.range.first);
         let next = self.bound(window.to)?.unwrap_or(self.range.next);
         Ok(OffsetRange { first, next })
     }
 
-    /// The offset of the first entry at or after a bound; `None` without a bound.
+    /// Returns the offset of the first entry at or after a bound; `None` if there is no bound.
     pub(crate) fn bound(&self, bound: Option<Bound>) -> Result<Option<i64>, ReplayError> {
         Ok(match bound {
             None => None,

@@ -1,10 +1,10 @@
-//! Checks outcomes of transactions in the journal: one transaction after the other, with its attempts.
+//! Checks outcomes of transactions in the journal, one transaction after the other, with their attempts.
 
 use warptape_schemas::journal::{CommitEnded, CommitOutcome, Input, JournalEntry};
 
 use crate::difference::Difference;
 
-/// Compares the outcomes of one process life.
+/// Checks the outcomes of one process life.
 #[derive(Default)]
 pub(super) struct CommitCheck {
     /// True if every `Sealed` entry must have its outcome before the next one.
@@ -13,12 +13,11 @@ pub(super) struct CommitCheck {
     awaited: Option<Awaited>,
     /// The newest attempt.
     last: Option<CommitEnded>,
-    /// True if a partition was revoked since the newest `Sealed` entry, so that the transaction may contain later
-    /// entries.
+    /// True if a partition was revoked since the newest `Sealed` entry. The transaction may then contain later entries.
     has_revoked: bool,
 }
 
-/// A transaction whose outcome is missing so far.
+/// A transaction whose outcome has not appeared yet.
 #[derive(Clone, Copy)]
 struct Awaited {
     sequence: i64,
@@ -26,25 +25,26 @@ struct Awaited {
 }
 
 impl CommitCheck {
-    /// Makes the check of a life whose beginning is unknown.
+    /// Creates the check of a life whose beginning is unknown.
     pub(super) fn unknown() -> Self {
         Self { is_complete: false, ..Self::default() }
     }
 
-    /// Makes the check of a life from its beginning on.
+    /// Creates the check of a life from its beginning.
     pub(super) fn whole() -> Self {
         Self { is_complete: true, ..Self::default() }
     }
 
-    /// The difference in the next entry.
+    /// Returns the difference in the next entry.
     pub(super) fn check(&mut self, entry: &JournalEntry) -> Option<Difference> {
         match &entry.input {
             Input::Sealed(_) => {
-                // One transaction is under way at a time: this one is sealed after the previous one was committed.
+                // Only one transaction is in progress at a time: this one is sealed after the previous one was
+                // committed.
                 let open = self.last.filter(|last| last.outcome == CommitOutcome::Aborted);
                 let before = self.awaited.map(|awaited| awaited.sequence).or(open.map(|open| open.sealed));
                 let missing = before.filter(|_| self.is_complete).map(missing);
-                // From here on, outcomes are known to be in the journal.
+                // From here on, the journal is known to have outcomes.
                 let &JournalEntry { sequence, at_ns, .. } = entry;
                 (self.awaited, self.has_revoked) = (Some(Awaited { sequence, at_ns }), false);
                 missing
@@ -58,11 +58,11 @@ impl CommitCheck {
         }
     }
 
-    /// The difference at the end of the life.
+    /// Returns the difference at the end of the life.
     pub(super) fn end(&self) -> Option<Difference> {
         let is_open = self.last.is_some_and(|last| last.outcome == CommitOutcome::Aborted);
-        // Entries in the journal are committed, so a later attempt must have succeeded. It is recorded by a later
-        // transaction, or by the same one if it was changed because a partition was revoked.
+        // Entries in the journal are committed, so a later attempt must have succeeded. A later transaction records it,
+        // or the same one if it was changed because a partition was revoked.
         let is_wrong = self.is_complete && is_open && !self.has_revoked;
         is_wrong.then(|| Difference::new("input.CommitEnded.outcome", "COMMITTED", "ABORTED"))
     }
@@ -90,7 +90,7 @@ impl CommitCheck {
             self.awaited = None;
         }
         match () {
-            // In a life without a known beginning, the transaction may have begun earlier.
+            // If the life's beginning is unknown, the transaction may have begun earlier.
             () if !is_right && (self.is_complete || last.is_some()) => {
                 differs("sealed", named.unwrap_or(entry.sequence - 1), ended.sealed)
             }

@@ -1,4 +1,4 @@
-//! Compares a task, as the scheduler was told of it, with its request.
+//! Compares a task, as the scheduler got it, with its request.
 
 use serde_json::Value;
 use warptape_schemas::journal::TaskArrived;
@@ -8,14 +8,14 @@ use warptape_stages::risk::{MarketOf, RiskTask, refusals};
 use crate::admissions::Admission;
 use crate::difference::{Difference, differences};
 
-/// The differences in the fields that repeat the request, for a task without a known market.
+/// Returns the differences in the fields that repeat the request, for a task whose market is unknown.
 pub(super) fn check_repeated(admission: &Admission, request: &RiskRequest) -> Option<Vec<Difference>> {
     let found = &*admission.arrived;
     let expected = repeated(found, request);
     (expected != *found).then(|| differences("input.TaskArrived", &value(&expected), &value(found)))
 }
 
-/// The differences in the first round of a task.
+/// Returns the differences in the first round of a task.
 pub(super) fn check(
     admission: &Admission,
     request: &RiskRequest,
@@ -25,7 +25,7 @@ pub(super) fn check(
     let found = &*admission.arrived;
     let of_request = repeated(found, request);
     let gang = |units: i64| request.gang && units > 1;
-    // Its deadline passed before a task was made for it.
+    // The deadline passed before a task was made for the request.
     let overdue = TaskArrived {
         rate_key: String::new(),
         first_unit: 0,
@@ -63,7 +63,7 @@ pub(super) fn check(
     Some(differences("input.TaskArrived", &value(expected), &value(found)))
 }
 
-/// The task according to its request, in the fields that repeat the request.
+/// Returns the task that the request implies, in the fields that repeat the request.
 fn repeated(found: &TaskArrived, request: &RiskRequest) -> TaskArrived {
     TaskArrived {
         request_id: refusals::repeated(&request.request_id),

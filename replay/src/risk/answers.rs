@@ -1,4 +1,4 @@
-//! Matches results with requests: one result for each answered request, and none for others.
+//! Matches results with requests: one result for each answered request, and none without a request.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::difference::Difference;
 use crate::partition_reader::PartitionReader;
 use crate::{OutputDivergence, OutputProblem};
 
-/// The results of a partition by the offsets of their requests. Each is taken out with its request, so that the rest in
-/// the end has no requests.
+/// The results of a partition by the offsets of their requests. Each result is removed with its request, so those left
+/// at the end have no request.
 #[derive(Default)]
 pub(super) struct Answers {
     /// Offsets of results, by the offsets of their requests.
     results: BTreeMap<i64, i64>,
     /// Errors of requests that other requests cancelled, by id.
     cancelled: BTreeMap<String, RiskError>,
-    /// Offsets of the first two results that name the same request.
+    /// Offsets of the first two results that name the same request; `None` if there are none.
     pub(super) double: Option<[i64; 2]>,
 }
 
-/// Requests without a result.
+/// Requests without results.
 #[derive(Default)]
 pub(super) struct Missing {
     count: u64,
@@ -35,7 +35,7 @@ pub(super) struct Missing {
 /// A request without a result.
 pub(super) struct Unanswered {
     pub(super) offset: i64,
-    /// Its id; `None` if it cannot be read.
+    /// Id of the request; `None` if the request cannot be read.
     pub(super) request_id: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Answers {
                     Err((OutputProblem::Unreadable { error: error.to_string(), expected }, None))
                 }
             };
-            // After the first double result, the others are read to find out which requests have none.
+            // After the first double result, the others are read to find the requests without results.
             if let Err((problem, result)) = taken
                 && answers.double.is_none()
             {
@@ -113,7 +113,8 @@ impl Answers {
         Ok(())
     }
 
-    /// The error of a request, the first one with its id, if another request claims to have cancelled it.
+    /// Returns the error of a request if another request claims to have cancelled it. Only the first request with an id
+    /// counts.
     pub(super) fn cancelled(
         &self,
         request: &Result<RiskRequest, DecodeError>,
@@ -123,7 +124,7 @@ impl Answers {
         self.cancelled.get(&request.request_id)
     }
 
-    /// Offsets of requests, in the order of their results.
+    /// Returns the offsets of requests, in the order of their results.
     pub(super) fn by_result(&self) -> Vec<i64> {
         let mut all: Vec<(i64, i64)> =
             self.results.iter().map(|(&request, &result)| (result, request)).collect();
@@ -136,12 +137,12 @@ impl Answers {
         self.results.contains_key(&request)
     }
 
-    /// Takes the offset of the result of the request at an offset.
+    /// Removes and returns the offset of the result of the request at an offset.
     pub(super) fn take(&mut self, request: i64) -> Option<i64> {
         self.results.remove(&request)
     }
 
-    /// The divergence of the results that are left after all requests were read.
+    /// Returns the divergence of the results that are left after all requests were read.
     pub(super) fn surplus(&self, end: &ResultsEnd) -> Option<OutputDivergence> {
         let (&request, &offset) = self.results.iter().min_by_key(|(_, result)| **result)?;
         let (count, first) = (self.results.len() as u64, json!({"offset": request}));
@@ -157,7 +158,7 @@ impl Missing {
         self.count += 1;
     }
 
-    /// The first request without a result; `None` if there is none.
+    /// Returns the first request without a result; `None` if there is none.
     pub(super) fn first(&self) -> Option<&Unanswered> {
         self.first.as_ref()
     }

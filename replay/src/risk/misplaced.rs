@@ -1,5 +1,5 @@
-//! Finds the wrong result if a request has two results or none. A result names its request by offset and has its id, so
-//! a result with another request's offset is recognized.
+//! Finds the wrong result if a request has two results or none. A result names its request by offset and contains the
+//! request's id, so a result with another request's offset is recognised.
 
 use serde_json::json;
 use warptape_schemas::risk::RiskResult;
@@ -13,8 +13,8 @@ use crate::partition_reader::{PartitionReader, RecordWindow};
 use crate::{OutputDivergence, OutputProblem, ReplayError};
 
 impl RiskCheck<'_> {
-    /// The wrong one of two results that name the same request: the one that belongs to another request, which has
-    /// none, or else the second.
+    /// Returns the wrong one of two results that name the same request: the one that belongs to another request without
+    /// a result; otherwise the second.
     pub(super) fn blame_one(
         &self,
         answers: &Answers,
@@ -54,7 +54,7 @@ impl RiskCheck<'_> {
         Ok(end.divergence(offset, Some(result.request_id), OutputProblem::Surplus { count: 1, first }))
     }
 
-    /// The result of an unanswered request that names another request or none.
+    /// Returns the result of an unanswered request, if that result names another request or none.
     pub(super) fn elsewhere(
         &self,
         unanswered: &Unanswered,
@@ -86,8 +86,8 @@ impl RiskCheck<'_> {
     }
 }
 
-/// The problem of a result that names another request than its own. `named` is the id of the named request; `None` if
-/// there is none.
+/// Returns the problem of a result that does not name its own request. `named` is the id of the request that it names;
+/// `None` if there is no such request.
 fn misplaced(result: &RiskResult, named: Option<&str>, own: i64) -> Option<OutputProblem> {
     let is_named = named.is_some_and(|named| is_of(result, named));
     let differences = vec![Difference::new("offset", own, result.offset)];

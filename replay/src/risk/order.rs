@@ -1,18 +1,18 @@
-//! The order in which requests are answered again: no market has to go back, so that every tick is read once.
+//! The order in which requests are answered again: no market has to go back, so every tick is read once.
 //!
-//! A process takes the market for one request after the other. The scheduler may hear of them in another order, if a
-//! large request is prepared for long and smaller ones pass it. The offsets themselves tell which market is older.
+//! A process takes the market for one request after the other. The scheduler may get them in another order, if smaller
+//! requests overtake a large one that takes long to prepare. The offsets themselves show which market is older.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use warptape_schemas::journal::AsOf;
 
-/// The order of all markets: each comes after those with an earlier offset of one of its partitions, otherwise in the
-/// given order. There is no such order, for example, if several processes took markets of the same partitions. Then the
-/// one with the least sum of offsets goes first, and the rest is ordered after it.
+/// Returns the order of all markets: each comes after those with an earlier offset of one of its partitions, and
+/// otherwise in the given order. There is no such order, for example, if several processes took markets of the same
+/// partitions. Then the one with the least sum of offsets goes first, and the rest is ordered after it.
 pub(super) fn by_market<'a>(markets: impl Iterator<Item = &'a [AsOf]>) -> Vec<usize> {
-    // Among one process's markets with the same offset of one partition, an older one is no further in any other
+    // Among markets of one process with the same offset of one partition, an older one is no further in any other
     // partition.
     let mut partitions: BTreeMap<i32, Vec<(i64, i64, usize)>> = BTreeMap::new();
     let mut sums = Vec::new();
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn no_market_goes_back() {
         check(&[&[(0, 5)], &[(0, 7)], &[(1, 1)]], &[0, 1, 2]);
-        // The last one was prepared for long.
+        // The preparation of the last one took long.
         check(&[&[(0, 5)], &[(0, 7), (1, 3)], &[(1, 9)], &[(0, 4)]], &[3, 0, 1, 2]);
         check(&[&[(0, 5), (1, 9)], &[(0, 5), (1, 8)]], &[1, 0]);
         check(&[&[], &[(0, 2)], &[(0, 1)], &[]], &[0, 2, 1, 3]);

@@ -1,4 +1,4 @@
-//! Computes the result of a request by the production stages.
+//! Computes the result of a request with the production stages.
 
 use warptape_schemas::journal::RejectReason;
 use warptape_schemas::risk::{
@@ -9,8 +9,8 @@ use warptape_stages::risk::{MarketOf, RiskTask, refusals, symbols_of};
 
 use crate::admissions::AdmissionEnd;
 
-/// The result of an admitted request, according to the end of its task. Fields that are no function of the log are
-/// copied from the found result.
+/// Returns the result of an admitted request, according to the end of its task. Fields that are not a function of the
+/// log are copied from the found result.
 pub(super) fn answered(
     found: &RiskResult,
     request: &RiskRequest,
@@ -22,8 +22,8 @@ pub(super) fn answered(
     let task = match RiskTask::new(request, market_of) {
         Ok(task) => task,
         Err(error) => {
-            // The scheduler may have been asked about a request whose deadline had passed before anything else was
-            // known of it.
+            // The request's deadline may have passed before anything else was known about it when the scheduler was
+            // asked.
             let error = match &end {
                 AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired => {
                     refusals::rejected(reject)
@@ -35,7 +35,7 @@ pub(super) fn answered(
     };
     let as_of = task.as_of().to_vec();
     let cost_ns = match &end {
-        // Its deadline may have passed before anything else was known of it.
+        // The request's deadline may have passed before anything else was known about it.
         AdmissionEnd::Rejected(reject) if reject.reason == RejectReason::Expired && found.cost_ns == 0 => 0,
         _ => task.cost_ns(),
     };
@@ -47,7 +47,7 @@ pub(super) fn answered(
         AdmissionEnd::Shed(shed) => RiskOutcome::Error(refusals::shed(shed)),
         AdmissionEnd::Dropped => cancelled.cloned().map_or_else(withdrawn, RiskOutcome::Error),
     };
-    // A task whose round was being concluded was not known to the scheduler when it was cancelled.
+    // When a task was cancelled during the conclusion of its round, the scheduler no longer knew it.
     let outcome = match (end, cancelled) {
         (AdmissionEnd::Finished, Some(error)) => RiskOutcome::Error(error.clone()),
         _ => outcome,
@@ -66,28 +66,28 @@ pub(super) fn answered(
     }
 }
 
-/// An outcome that no result has, so that the comparison fails. A request that was withdrawn, or would have been
-/// refused, is never answered as an admitted one.
+/// Returns an outcome that no result has, so that the comparison fails. A request that was withdrawn, or would have
+/// been refused, never has the answer of an admitted one.
 fn withdrawn() -> RiskOutcome {
     let message = "the request was withdrawn, or costs more than was allowed".to_owned();
     RiskOutcome::Error(RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message })
 }
 
-/// The result of a request that cancelled another one.
+/// Returns the result of a request that cancelled another one.
 pub(super) fn confirmed(found: &RiskResult, request: &RiskRequest) -> RiskResult {
     let nothing = RiskOutcome::Options(OptionResult { values: Vec::new() });
     let error = RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message: String::new() };
     RiskResult { outcome: nothing, ..refused(found, Some(request), error) }
 }
 
-/// The error for a cancellation without effect: the other request had its result, or did not exist.
+/// Returns the error for a cancellation without effect: the other request already had its result, or did not exist.
 pub(super) fn not_cancelled(request_id: &str, found: &RiskOutcome) -> RiskError {
     let errors = [true, false].map(|is_known| refusals::not_cancelled(request_id, is_known));
     let is_found = |error: &&RiskError| matches!(found, RiskOutcome::Error(found) if found == *error);
     errors.iter().find(is_found).unwrap_or(&errors[0]).clone()
 }
 
-/// The result of a request for which no task can be made.
+/// Returns the result of a request for which no task can be made.
 pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: RiskError) -> RiskResult {
     RiskResult {
         request_id: request.map_or(String::new(), |request| refusals::repeated(&request.request_id)),
@@ -102,9 +102,9 @@ pub(super) fn refused(found: &RiskResult, request: Option<&RiskRequest>, error: 
     }
 }
 
-/// The result of a request that was refused without a decision, judged on the market that the result names. If the
-/// request needs the market, the result must have the same offsets, from the first partition to the last. `None` if the
-/// request is valid there.
+/// Returns the result of a request that was refused without a decision, judged with the market that the result names.
+/// If the request needs the market, the result must have the same offsets, from the first partition to the last. `None`
+/// if the request is valid there.
 pub(super) fn judged(
     found: &RiskResult,
     request: &RiskRequest,
@@ -124,8 +124,8 @@ pub(super) fn judged(
     Some(RiskResult { judged_on, cost_ns, cost_max_ns, ..refused(found, Some(request), error) })
 }
 
-/// The error of a request that is valid on the market that its refusal names. No result has it, so that the comparison
-/// fails.
+/// Returns the error of a request that is valid with the market that its refusal names. No result has this error, so
+/// the comparison fails.
 pub(super) fn admitted() -> RiskError {
     let message = "the request is good on the market that the result names".to_owned();
     RiskError { code: RiskErrorCode::BadParameter, field: String::new(), message }
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Code and field of the refusal without a market; `None` if the request is valid.
+    /// Returns code and field of the refusal without a market; `None` if the request is valid.
     fn judged_on_nothing(strike: f64, asset: &Value) -> Option<(RiskErrorCode, String)> {
         let judged = judged(&result(), &request(strike, asset), &|_| None)?;
         let RiskOutcome::Error(error) = judged.outcome else { panic!("no refusal: {:?}", judged.outcome) };

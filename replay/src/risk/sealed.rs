@@ -1,5 +1,5 @@
 //! Compares the journal's accounts with results and requests: the number of results of each transaction, and the first
-//! request without one.
+//! request without a result.
 
 use warptape_eventlog::TopicPartition;
 
@@ -7,8 +7,9 @@ use crate::SealedDivergence;
 use crate::accounts::SealedResults;
 use crate::difference::Difference;
 
-/// The first transaction whose account differs. `seals` are in the order of the journals. `answered` has the offsets of
-/// requests in the order of their results. `requests` has the offsets of all requests, whose topic ends before `end`.
+/// Returns the first transaction whose account differs. `seals` are in the order of the journals. `answered` has the
+/// offsets of requests in the order of their results. `requests` has the offsets of all requests; their topic ends
+/// before `end`.
 pub(super) fn check(
     source: &TopicPartition,
     seals: &[SealedResults],
@@ -23,8 +24,8 @@ pub(super) fn check(
     let mut answers = answered.iter();
     let mut is_answered = vec![false; requests.len()];
     let (mut open, mut before) = (0, 0);
-    // The last request answered by the process that owns the partition; it is only certain that the process has read up
-    // to this one.
+    // The last request that the partition's owner answered. The owner has certainly read up to this one, but perhaps no
+    // further.
     let mut read = -1;
     for seal in seals {
         let left = answers.len() as i64;
@@ -40,11 +41,11 @@ pub(super) fn check(
         while is_answered.get(open) == Some(&true) {
             open += 1;
         }
-        // Requests after the last one that was read were answered by an earlier process.
+        // Requests after the last one read were answered by an earlier process.
         let last_answered = open.checked_sub(1).map_or(-1, |last| requests[last].min(read));
         let first_open = requests.get(open).copied().unwrap_or(end);
         let next = seal.next_request.unwrap_or(before);
-        // The account names the next request if there are results, or if it moved.
+        // An account names the next request if there are results, or if it has changed.
         let is_said = seal.next_request.is_some() && (seal.results > 0 || next > before);
         let least = before.max(last_answered + 1);
         let is_right = is_said && (least..=first_open).contains(&next);
@@ -66,7 +67,7 @@ pub(super) fn check(
     (left > 0).then(|| divergence(source, before, before, differences))
 }
 
-/// Compares only the sums, if the order of transactions is unknown or some may have been left out.
+/// Compares only the sums, if the order of transactions is unknown or some may have excluded the partition.
 fn check_sum(source: &TopicPartition, seals: &[SealedResults], answered: &[i64]) -> Option<SealedDivergence> {
     let sum = |counts: fn(&&SealedResults) -> bool| -> i64 {
         seals.iter().filter(counts).map(|seal| seal.results).fold(0, i64::saturating_add)
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn transactions_have_their_results_and_the_first_request_without_one() {
         assert!(is_right(&[seal(1, 0), seal(1, 2), seal(1, 5)]));
-        // Offsets in between are no requests.
+        // Offsets between them are not requests.
         assert!(is_right(&[seal(1, 0), seal(1, 4), seal(1, 9)]));
         assert!(is_right(&[seal(3, 5)]));
         for wrong in [

@@ -10,8 +10,8 @@ use crate::reading::{Reading, Topic};
 use crate::rows::{Rows, TableBatch};
 use crate::table::Table;
 
-/// Record batches of the tables of a log, or of a window of it. Batches of one table are in the order of its rows; those
-/// of several tables come as they fill. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows or about
+/// Record batches of the tables of a log, or of a window of it. Batches of one table are in the order of its rows;
+/// batches of several tables come as they fill. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows or about
 /// [`TEXT_BYTES_DUE`](crate::TEXT_BYTES_DUE) of each table, by the scheduler's state, and by one transaction.
 pub struct Batches<'a> {
     log: &'a dyn EventLog,
@@ -25,8 +25,8 @@ pub struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    /// Reads some tables of a log, or of the window of it in `options`. The log may be written meanwhile: the tables are
-    /// of one moment between two transactions.
+    /// Reads some tables of a log, or of the window in `options`. The log may be written meanwhile: the tables show one
+    /// moment between two transactions.
     ///
     /// # Errors
     /// If the log cannot be read, or has nothing to export.
@@ -47,12 +47,12 @@ impl<'a> Batches<'a> {
         Ok(Self { log, options, plan, waiting, reading: None, rows, progress, is_over: false })
     }
 
-    /// The offsets that were read, and that are to be read.
+    /// Returns the number of offsets read, and the number to read.
     pub fn progress(&self) -> ExportProgress {
         self.progress
     }
 
-    /// Remarks for users, complete after the last batch.
+    /// Returns remarks for users, which are complete after the last batch.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.plan.notes.clone();
         if self.rows.left_out > 0 {
@@ -64,7 +64,7 @@ impl<'a> Batches<'a> {
         notes
     }
 
-    /// Reads on by one record; returns false after the last one.
+    /// Reads the next record. Returns false after the last one.
     pub(crate) fn advance(&mut self) -> Result<bool, TablesError> {
         let Some(reading) = &mut self.reading else { return self.open_next() };
         let before = reading.next;
@@ -77,7 +77,7 @@ impl<'a> Batches<'a> {
         Ok(true)
     }
 
-    /// The next full batch of what was read.
+    /// Returns the next full batch of the rows read so far.
     pub(crate) fn take_ready(&mut self) -> Option<TableBatch> {
         self.rows.take_ready()
     }

@@ -7,14 +7,14 @@ use crate::table::{DECIMAL_DIGITS, PRICE_SCALE, SIZE_SCALE};
 pub(crate) enum Cell<'a> {
     Null,
     Bool(bool),
-    /// Integers, and times in nanoseconds since the epoch.
+    /// An integer, or a time in nanoseconds since the epoch.
     Int(i64),
     Ints(&'a [i32]),
     Float(f64),
-    /// Texts and words.
+    /// A text or a word.
     Text(&'a str),
     Bytes(&'a [u8]),
-    /// Prices and sizes, as integers in the scale of their column.
+    /// A price or size, as an integer in the scale of its column.
     Decimal(i128),
 }
 
@@ -60,7 +60,7 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
     }
 }
 
-/// A number does not fit into a decimal column. Ticks of valid scales always fit.
+/// A number does not fit a decimal column. Ticks of valid scales always fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the number {number} with {scale} digits after the point does not fit into {DECIMAL_DIGITS} digits with {wanted} after the point"
@@ -71,12 +71,12 @@ pub(crate) struct Misfit {
     wanted: u8,
 }
 
-/// Returns an integer with `scale` digits after the point as the cell of a price.
+/// Returns a price cell from an integer with `scale` digits after the point.
 pub(crate) fn price<'a>(number: impl Into<i128>, scale: u8) -> Result<Cell<'a>, Misfit> {
     decimal(number.into(), scale, PRICE_SCALE)
 }
 
-/// Returns an integer with `scale` digits after the point as the cell of a size or volume.
+/// Returns a cell of a size or volume from an integer with `scale` digits after the point.
 pub(crate) fn size<'a>(number: impl Into<i128>, scale: u8) -> Result<Cell<'a>, Misfit> {
     decimal(number.into(), scale, SIZE_SCALE)
 }

@@ -7,7 +7,7 @@ use crate::journal::{kind_of, to_value};
 use crate::rows::Rows;
 use crate::table::{Table, int, text, time, word};
 
-/// Entries of journals, for programs: files have their decisions instead.
+/// Journal entries, only for programs: exported files have their decisions instead.
 pub(crate) const JOURNAL: Table = Table {
     name: "journal",
     words: "An entry of a journal: an input of the scheduler, and the decisions on it.",

@@ -24,7 +24,7 @@ pub enum TableFormat {
 }
 
 impl TableFormat {
-    /// Extension of the files.
+    /// Returns the extension of the files.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -67,10 +67,10 @@ impl TableFile {
         Ok(Self { path: path.to_path_buf(), writer, rows: 0 })
     }
 
-    /// Writes a row group or record batch.
+    /// Writes a batch as a row group or a record batch.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), TablesError> {
         let done = match &mut self.writer {
-            // A row group per batch, so that only these rows are ever in memory.
+            // Each batch becomes a row group, so that only its rows are in memory.
             Writer::Parquet(writer) => {
                 writer.write(batch).and_then(|()| writer.flush()).map_err(|error| error.to_string())
             }
@@ -83,7 +83,7 @@ impl TableFile {
         Ok(())
     }
 
-    /// Writes the end of the file, and the file to the disk.
+    /// Writes the end of the file, and syncs the file to the disk.
     pub(crate) fn finish(self) -> Result<(), TablesError> {
         let Self { path, writer, .. } = self;
         let file = match writer {
@@ -101,7 +101,8 @@ impl TableFile {
     }
 }
 
-/// Words as texts: an Arrow file has one dictionary for all of its batches, and not every reader takes one that grows.
+/// Converts words to texts: an Arrow file has one dictionary for all of its batches, and not every reader accepts a
+/// dictionary that grows.
 fn plain(batch: &RecordBatch, schema: &SchemaRef) -> RecordBatch {
     let text = |column: &ArrayRef| match column.as_dictionary_opt::<Int32Type>() {
         None => column.clone(),

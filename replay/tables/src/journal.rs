@@ -20,9 +20,9 @@ pub(crate) struct JournalTables<'a> {
     pub(crate) latencies: Latencies<'a>,
     partition: i32,
     history: History,
-    /// The process life of the items; `None` while it is unknown.
+    /// Process life of the items; `None` while it is unknown.
     life: Option<Arc<Life>>,
-    /// Sequences of transactions, with the times at which the log wrote them.
+    /// Sequences of transactions, and the times at which the log wrote them.
     written_ns: VecDeque<(i64, i64)>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> JournalTables<'a> {
         entry: &JournalEntry,
         rows: &mut Rows,
     ) -> Result<(), TablesError> {
-        // A checkpoint is large and decides nothing.
+        // A checkpoint is large and has no decisions.
         let has_rows = !entry.decisions.is_empty() && rows.wants(&DECISIONS);
         let input = if has_rows { to_value(&entry.input) } else { Value::Null };
         let input = kind_of(&input).0;
@@ -72,7 +72,7 @@ impl<'a> JournalTables<'a> {
         Ok(())
     }
 
-    /// Sequence of the entry from which on the process life is known.
+    /// Returns the sequence of the entry from which the process life is known.
     fn life_sequence(&self) -> i64 {
         self.life.as_ref().map_or(0, |life| life.since.sequence)
     }
@@ -180,7 +180,7 @@ impl<'a> JournalTables<'a> {
     }
 
     fn push_commit(&mut self, transaction: &Transaction, rows: &mut Rows) -> Result<(), TablesError> {
-        // Transactions with journal entries alone have no row.
+        // Transactions with only journal entries have no row.
         let (sequence, Some(sealed_ns)) = (transaction.sealed_sequence, transaction.sealed_ns) else {
             return Ok(());
         };
@@ -225,7 +225,7 @@ pub(crate) fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).expect("journal types are structs of numbers and texts")
 }
 
-/// The name of a variant, and its fields.
+/// Returns the name of a variant, and its fields.
 pub(crate) fn kind_of(value: &Value) -> (&str, &Value) {
     let fields = value.as_object().and_then(|variant| variant.iter().next());
     fields.map_or(("", value), |(kind, fields)| (kind.as_str(), fields))

@@ -11,30 +11,30 @@ use crate::cell::Cell;
 use crate::declared::LATENCIES;
 use crate::rows::Rows;
 
-/// The journal's account of a transaction's part of a partition.
+/// The journal's account of one partition's part of a transaction.
 pub(crate) struct Sealing<'a> {
     pub(crate) journal_partition: i32,
     pub(crate) sealed_sequence: i64,
     pub(crate) sealed_ns: i64,
-    /// Its tick records, with their arrivals.
+    /// Tick records of the part, with their arrivals.
     pub(crate) part: &'a SealedPart,
-    /// Begin and end of the attempt that committed it, ns since the epoch.
+    /// Start and end of the attempt that committed the transaction, ns since the epoch.
     pub(crate) commit: Option<(i64, i64)>,
 }
 
-/// Signals and ticks of all partitions, read along the journal.
+/// Signals and ticks of all partitions, read in parallel with the journal.
 pub(crate) struct Latencies<'a> {
     log: &'a dyn EventLog,
     signals: Vec<Along>,
     ticks: Vec<Along>,
 }
 
-/// A partition that is read along with the journal.
+/// A partition that is read in parallel with the journal.
 struct Along {
     source: TopicPartition,
     range: OffsetRange,
     reader: Option<PartitionReader>,
-    /// Offset of the tick records before which everything was read.
+    /// Offset of the tick record before which everything was read.
     read_to: i64,
 }
 
@@ -46,7 +46,7 @@ struct Caused {
 }
 
 impl<'a> Latencies<'a> {
-    /// Reads topics whose partitions have these offsets.
+    /// Creates readers of topics whose partitions have these offsets.
     pub(crate) fn new(
         log: &'a dyn EventLog,
         (signals, signal_ranges): (&str, &[OffsetRange]),
@@ -56,7 +56,7 @@ impl<'a> Latencies<'a> {
         Self { log, signals, ticks }
     }
 
-    /// Reads on to the ends of these offsets.
+    /// Extends the readers to the ends of these offsets.
     pub(crate) fn extend(&mut self, signals: &[OffsetRange], ticks: &[OffsetRange]) {
         for (all, ranges) in [(&mut self.signals, signals), (&mut self.ticks, ticks)] {
             for (along, range) in all.iter_mut().zip(ranges) {
@@ -68,7 +68,7 @@ impl<'a> Latencies<'a> {
         }
     }
 
-    /// Adds the rows of a transaction's part of a partition.
+    /// Adds the rows of one partition's part of a transaction.
     pub(crate) fn push(&mut self, sealing: &Sealing<'_>, rows: &mut Rows) -> Result<(), TablesError> {
         if !rows.wants(&LATENCIES) {
             return Ok(());
@@ -108,7 +108,7 @@ impl<'a> Latencies<'a> {
         Ok(())
     }
 
-    /// The tick records of a transaction that caused signals.
+    /// Returns the tick records of a transaction that caused signals.
     fn caused(&mut self, account: &SealedPartition) -> Result<Vec<Caused>, TablesError> {
         let (first, next) = (account.first_offset, account.next_offset);
         let partition = account.partition as usize;
@@ -170,13 +170,13 @@ fn along(topic: &str, ranges: &[OffsetRange]) -> Vec<Along> {
 }
 
 impl Along {
-    /// True if a reader is open that has passed nothing about the tick records from an offset on.
+    /// True if a reader is open and has not yet passed the tick record at an offset.
     fn is_behind(&self, offset: i64) -> bool {
         self.reader.is_some() && offset >= self.read_to
     }
 
-    /// A reader that has not passed anything about tick records from an offset on. It starts again, at `begin`, if
-    /// another process had the partition before the one whose journal is being read.
+    /// Returns a reader that has not yet passed the tick record at an offset. It restarts, at `begin`, if another
+    /// process had the partition before the process whose journal is being read.
     fn reader_from(
         &mut self,
         log: &dyn EventLog,

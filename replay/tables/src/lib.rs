@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The tables are declared in `declared` and documented in docs/export.md. This crate does not know settings, clocks or
-//! the command line. It judges nothing: differences in a log are found by `verify`.
+//! the command line. It does not judge the run: `verify` finds differences.
 
 mod batches;
 mod cell;
@@ -44,10 +44,10 @@ pub use self::table::{
 
 use self::file::TableFile;
 
-/// A reason why there are no tables.
+/// Reasons why tables cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The log cannot be read, or has nothing to write.
+    /// The log cannot be read, or has nothing to export.
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// The target exists already.
@@ -56,15 +56,15 @@ pub enum TablesError {
         /// The existing path.
         path: PathBuf,
     },
-    /// The thread that reads has failed.
+    /// The reading thread has failed.
     #[error("the rows end early, because their reader failed with the message above; please report it")]
     CutShort,
-    /// The folder cannot be continued by this export.
+    /// This export cannot continue the folder.
     #[error("{}: {cause}", .path.display())]
     Unfit {
         /// The folder or file.
         path: PathBuf,
-        /// The reason, and what to do.
+        /// The reason and the remedy.
         cause: String,
     },
     /// A file cannot be written.
@@ -72,7 +72,7 @@ pub enum TablesError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// The error of the system or of the format's writer.
+        /// Error of the system or of the format's writer.
         cause: String,
     },
 }
@@ -86,7 +86,7 @@ impl From<LogError> for TablesError {
 /// The tables that were written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Written {
-    /// Each table with its number of rows.
+    /// Each table, with its number of rows.
     pub tables: Vec<WrittenTable>,
     /// Remarks for users.
     pub notes: Vec<String>,
@@ -95,17 +95,18 @@ pub struct Written {
 /// A table that was written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct WrittenTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
     /// Number of rows.
     pub rows: u64,
 }
 
-/// Writes some tables of a log, or of a window of it, into a folder that must not exist yet or must be empty. They are
-/// those of [`Batches`], which bounds the memory.
+/// Writes some tables of a log, or of a window of it, to a folder that must not exist yet or must be empty. [`Batches`]
+/// bounds the memory.
 ///
 /// # Errors
-/// If the log cannot be read, with the place in the error, or a file cannot be written. No folder is left then.
+/// If the log cannot be read, with the place in the error, or a file cannot be written. An incomplete folder is
+/// removed.
 pub fn write_tables(
     log: &dyn EventLog,
     to: &Path,
@@ -137,7 +138,7 @@ pub fn write_tables(
     Ok(written)
 }
 
-/// The folder under its temporary name. Dropping it before it is complete removes the folder.
+/// The folder with its temporary name. Dropping it before it is complete removes the folder.
 struct Unfinished {
     path: PathBuf,
     is_finished: bool,
@@ -168,7 +169,7 @@ impl Unfinished {
 
     fn finish(mut self, to: &Path) -> Result<(), TablesError> {
         refuse_taken(to)?;
-        // The files are on the disk before the folder gets its name; an empty folder with that name is replaced.
+        // The files are on the disk before the folder gets its name. An empty folder of that name is replaced.
         let finished = synced(&self.path).and_then(|()| fs::rename(&self.path, to));
         finished
             .map_err(|cause| TablesError::Unwritable { path: to.to_path_buf(), cause: cause.to_string() })?;

@@ -1,4 +1,4 @@
-//! Topics as record batches, for programs that link this crate: rows are read as they are taken.
+//! Topics as record batches, for programs that link this crate. Rows are read when the caller takes them.
 
 mod filter;
 
@@ -42,7 +42,7 @@ impl RowTopic {
     pub const ALL: [Self; 6] =
         [Self::Signals, Self::Ticks, Self::Late, Self::DeadLetters, Self::Journal, Self::RiskResults];
 
-    /// Its table.
+    /// Returns the table of the topic.
     pub fn table(self) -> &'static Table {
         match self {
             Self::Signals => &SIGNALS,
@@ -56,7 +56,7 @@ impl RowTopic {
 }
 
 /// Record batches of a topic, partition after partition, up to the ends that it had when the reader was opened. Memory
-/// is bounded by one batch. Nothing follows an error.
+/// is bounded by one batch. After an error the reader returns nothing more.
 pub struct TopicReader {
     log: Arc<dyn EventLog>,
     rows_of: RowTopic,
@@ -75,7 +75,7 @@ struct Reading {
 }
 
 impl TopicReader {
-    /// Opens the topic of this name. `schemas` has the schemas of ticks in a registry.
+    /// Opens the topic with this name. `schemas` has the schemas of ticks in a registry.
     ///
     /// # Errors
     /// If the log cannot be read or does not have the topic.
@@ -95,7 +95,7 @@ impl TopicReader {
         Ok(Self { log, rows_of, filter, schemas, rows, unread, reading: None })
     }
 
-    /// Schema of all batches.
+    /// Returns the schema of all batches.
     pub fn schema(&self) -> SchemaRef {
         self.rows_of.table().schema()
     }
@@ -103,7 +103,7 @@ impl TopicReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, TablesError> {
         loop {
             if let Some(ready) = self.rows.take_ready() {
-                // Even an empty one, so that callers hear of a long search.
+                // Even an empty batch is returned, so that callers regain control during a long search.
                 return Ok(Some(self.filter.of(ready.batch)));
             }
             if self.reading.is_none() {
@@ -136,7 +136,7 @@ impl TopicReader {
     }
 }
 
-/// Adds the rows of a record; the inner error says why it cannot be read.
+/// Adds the rows of a record. The inner error says why the record cannot be read.
 fn push(
     rows_of: RowTopic,
     reading: &mut Reading,

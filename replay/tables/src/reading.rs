@@ -12,7 +12,7 @@ use crate::signals;
 use crate::table::Table;
 use crate::ticks::{self, TickRecords};
 
-/// A topic that tables are made of.
+/// A topic from which tables are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
     Signals,
@@ -25,14 +25,14 @@ pub(crate) enum Topic {
 impl Topic {
     const ALL: [Self; 5] = [Self::Signals, Self::Ticks, Self::Late, Self::DeadLetters, Self::Journal];
 
-    /// The topics of these tables.
+    /// Returns the topics of these tables.
     pub(crate) fn of(tables: &[&'static Table]) -> Vec<Self> {
         let mut topics = Self::ALL.to_vec();
         topics.retain(|topic| topic.tables().iter().any(|table| tables.contains(table)));
         topics
     }
 
-    /// Tables whose rows its records cause.
+    /// Returns the tables whose rows the topic's records cause.
     pub(crate) fn tables(self) -> &'static [&'static Table] {
         match self {
             Self::Signals => &[&SIGNALS],
@@ -43,7 +43,7 @@ impl Topic {
         }
     }
 
-    /// Its name in the log.
+    /// Returns the topic's name in the log.
     pub(crate) fn name(self, options: &ExportOptions) -> &str {
         let sources = &options.sources;
         match self {
@@ -60,10 +60,10 @@ impl Topic {
 pub(crate) struct Reading<'a> {
     log: &'a dyn EventLog,
     pub(crate) source: TopicPartition,
-    /// `None` at the end: a waiting reader would cost a connection.
+    /// Reader; `None` at the end, because a waiting reader would occupy a connection.
     reader: Option<PartitionReader>,
     records: Records<'a>,
-    /// Offset before which everything was read, and that of the end.
+    /// Offset before which everything was read, and the end offset.
     pub(crate) next: i64,
     end: i64,
 }
@@ -77,7 +77,7 @@ enum Records<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// A reading of a partition from the beginning of `range` on; `plan` has the offsets of the other topics.
+    /// Creates the reading of a partition from the beginning of `range`. `plan` has the offsets of the other topics.
     pub(crate) fn new(
         log: &'a dyn EventLog,
         options: &ExportOptions,
@@ -101,7 +101,7 @@ impl<'a> Reading<'a> {
         Self { log, source, reader: None, records, next: range.first, end: range.next }
     }
 
-    /// Reads on to the end of `range`.
+    /// Extends the reading to the end of `range`.
     pub(crate) fn extend(&mut self, range: OffsetRange, options: &ExportOptions, plan: &Planned) {
         self.end = range.next.max(self.end);
         if let Some(reader) = &mut self.reader {
@@ -113,7 +113,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Time of the next record, ns since the epoch; `None` at the end.
+    /// Returns the time of the next record, ns since the epoch; `None` at the end.
     pub(crate) fn peek_ns(&mut self) -> Result<Option<i64>, TablesError> {
         if self.next >= self.end {
             return Ok(None);
@@ -132,7 +132,7 @@ impl<'a> Reading<'a> {
         Ok(self.reader.insert(reader))
     }
 
-    /// Adds the rows that the next record causes; returns false at the end.
+    /// Adds the rows that the next record causes. Returns false at the end.
     pub(crate) fn step(&mut self, rows: &mut Rows) -> Result<bool, TablesError> {
         let record = if self.next < self.end { self.reader()?.next()? } else { None };
         let (Some(record), Some(reader)) = (record, &self.reader) else {

@@ -37,7 +37,7 @@ pub(crate) const RISK_RESULTS: Table = Table {
     ],
 };
 
-/// Adds the row of an answer; an error says why it cannot be read.
+/// Adds the row of an answer. An error says why the answer cannot be read.
 pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
     let result = decode_risk_result(&record.value).map_err(|error| error.to_string())?;
     let outcome = to_value(&result.outcome);

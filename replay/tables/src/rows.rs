@@ -1,4 +1,4 @@
-//! Collects rows into record batches of bounded size.
+//! Collects rows in record batches of limited size.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 use crate::cell::Cell;
 use crate::table::{ColumnKind, Table};
 
-/// Most rows of a row group or a record batch.
+/// Greatest number of rows in a row group or a record batch.
 pub const ROWS_MAX: usize = 65_536;
 /// Bytes of text at which a row group ends before it is full.
 pub const TEXT_BYTES_DUE: usize = 16 << 20;
@@ -27,41 +27,41 @@ pub struct TableBatch {
     pub batch: RecordBatch,
 }
 
-/// Rows of some tables, on their way into batches.
+/// Rows of some tables that are being collected in batches.
 pub(crate) struct Rows {
     tables: Vec<TableRows>,
-    /// Offset of the record that causes the rows to come.
+    /// Offset of the record that causes the next rows.
     place: i64,
     ready: VecDeque<TableBatch>,
-    /// Bad ticks and unreadable records, which have no rows.
+    /// Number of bad ticks and unreadable records, which have no rows.
     pub(crate) left_out: u64,
 }
 
 impl Rows {
-    /// Collects rows of these tables; those of others are dropped.
+    /// Creates a collection of rows of these tables. Rows of other tables are dropped.
     pub(crate) fn new(tables: &[&'static Table]) -> Self {
         let tables = tables.iter().map(|table| TableRows::new(table)).collect();
         Self { tables, place: 0, ready: VecDeque::new(), left_out: 0 }
     }
 
-    /// Drops rows of a table caused by records before an offset.
+    /// Drops rows of a table that records before an offset cause.
     pub(crate) fn begin_at(&mut self, table: &Table, offset: i64) {
         if let Some(rows) = self.tables.iter_mut().find(|rows| rows.table.name == table.name) {
             rows.from = offset;
         }
     }
 
-    /// Says which record causes the rows to come.
+    /// Sets the offset of the record that causes the next rows.
     pub(crate) fn at(&mut self, offset: i64) {
         self.place = offset;
     }
 
-    /// True if rows of the table are collected at this place.
+    /// True if rows of the table are collected at the current offset.
     pub(crate) fn wants(&self, table: &Table) -> bool {
         self.tables.iter().any(|rows| rows.table.name == table.name && self.place >= rows.from)
     }
 
-    /// Adds a row to a table; the row must have as many cells as the table has columns.
+    /// Adds a row to a table. The row must have as many cells as the table has columns.
     pub(crate) fn push(&mut self, table: &Table, row: &[Cell<'_>]) {
         let place = self.place;
         let rows = self.tables.iter_mut().find(|rows| rows.table.name == table.name);
@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// The next full batch.
+    /// Returns the next full batch; `None` if there is none.
     pub(crate) fn take_ready(&mut self) -> Option<TableBatch> {
         self.ready.pop_front()
     }
@@ -115,7 +115,7 @@ impl Values {
         }
     }
 
-    /// Adds a cell; returns false if the column has another type.
+    /// Adds a cell. Returns false if the column has another type.
     fn push(&mut self, cell: &Cell<'_>) -> bool {
         match (self, cell) {
             (Self::Bool(values), Cell::Bool(value)) => values.append_value(*value),

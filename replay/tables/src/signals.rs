@@ -15,7 +15,7 @@ use crate::rows::Rows;
 /// Digits after the decimal point of fields whose names end in `_e9`.
 const E9: u8 = 9;
 
-/// Adds the row of a record; an error says why it cannot be read.
+/// Adds the row of a record. An error says why the record cannot be read.
 pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
     let signal = decode_signal(&record.value).map_err(|error| error.to_string())?;
     let bar = signal.bar.as_ref();
@@ -52,7 +52,7 @@ pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(
     Ok(())
 }
 
-/// Values of further indicators in the order of their columns, and those without a column, by name.
+/// Returns the values of further indicators in the order of their columns, and by name those that have no column.
 fn further(bar: Option<&Bar>) -> ([Option<f64>; FURTHER_COUNT], BTreeMap<&str, f64>) {
     let all = bar.into_iter().flat_map(|bar| &bar.further_indicators);
     let mut others: BTreeMap<&str, f64> = all.map(|(name, value)| (&**name, *value)).collect();
@@ -63,13 +63,13 @@ fn further(bar: Option<&Bar>) -> ([Option<f64>; FURTHER_COUNT], BTreeMap<&str, f
     (columns, others)
 }
 
-/// Prices and sizes of a bar: its exact ones if it has them, and otherwise those in 1e-9.
+/// Prices and sizes of a bar: the exact ones if it has them, otherwise those in 1e-9.
 struct Numbers<'a> {
     prices: [Cell<'a>; 4],
     volume: Cell<'a>,
-    /// Bid and offer.
+    /// Bid and ask.
     quote: [Cell<'a>; 2],
-    /// Volumes of buyers and sellers.
+    /// Volume of buyers, and volume of sellers.
     sides: [Cell<'a>; 2],
     quote_sizes: [Cell<'a>; 2],
 }
@@ -115,7 +115,7 @@ impl Numbers<'_> {
     }
 }
 
-/// A price of a quote; null if price and size are 0, because then there is none.
+/// Returns the price of a quote; null if price and size are 0, because then there is none.
 pub(crate) fn present<'a>(price: Cell<'a>, size: Cell<'a>) -> Cell<'a> {
     let has_size = !matches!(size, Cell::Null | Cell::Decimal(0));
     if price == Cell::Decimal(0) && !has_size { Cell::Null } else { price }

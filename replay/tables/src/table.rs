@@ -1,5 +1,5 @@
-//! Tables and their columns, as declared in `declared`: schemas and documentation follow from them. Cells of rows are in
-//! the order of columns.
+//! Tables and their columns, as declared in `declared`. Schemas and documentation are derived from them. Cells of rows
+//! are in the order of columns.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::declared::{BATCHES, COMMITS, DEAD_LETTERS, DECISIONS, LATE, LATENCIES, SIGNALS, TASKS, TICKS};
 
-/// Digits of a decimal column: the most that 128 bits hold.
+/// Digits of a decimal column: as many as fit in 128 bits.
 pub const DECIMAL_DIGITS: u8 = 38;
 /// Digits after the decimal point of prices: the finest scale that ticks may have.
 pub const PRICE_SCALE: u8 = 18;
@@ -28,7 +28,7 @@ pub enum ColumnKind {
     Float,
     /// UTF-8.
     Text,
-    /// UTF-8 with few different values, coded by a dictionary. Arrow files have it as [`ColumnKind::Text`].
+    /// UTF-8 with few different values, encoded with a dictionary. Arrow files have it as [`ColumnKind::Text`].
     Word,
     /// Bytes.
     Bytes,
@@ -56,7 +56,7 @@ impl ColumnKind {
         }
     }
 
-    /// Its type in Arrow.
+    /// Returns the Arrow type of the column.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
@@ -76,24 +76,24 @@ impl ColumnKind {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name; durations and times have their unit last.
+    /// Name of the column; the names of durations and times end in the unit.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the column.
     pub kind: ColumnKind,
-    /// True if it may be null.
+    /// True if a cell may be null.
     pub is_nullable: bool,
-    /// Its meaning.
+    /// Meaning of the column.
     pub words: &'static str,
 }
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, and that of its file without the extension.
+    /// Name of the table, and of its file without the extension.
     pub name: &'static str,
-    /// The meaning of a row.
+    /// Meaning of a row.
     pub words: &'static str,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: &'static [Column],
 }
 
@@ -103,12 +103,12 @@ impl Table {
         TABLES.into_iter().find(|table| table.name == name)
     }
 
-    /// Its schema in Arrow.
+    /// Returns the Arrow schema of the table.
     pub fn schema(&self) -> SchemaRef {
         self.schema_of(ColumnKind::data_type)
     }
 
-    /// Its schema with other types.
+    /// Returns the schema of the table with other types.
     pub(crate) fn schema_of(&self, data_type: impl Fn(ColumnKind) -> DataType) -> SchemaRef {
         let field = |column: &Column| Field::new(column.name, data_type(column.kind), column.is_nullable);
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
@@ -124,7 +124,7 @@ pub(crate) const fn column(
     Column { name, kind, is_nullable, words }
 }
 
-/// Declares short names for columns of a kind.
+/// Declares functions with short names for columns of each kind.
 macro_rules! kinds {
     ($($name:ident: $kind:ident, $is_nullable:literal;)+) => {
         $(pub(crate) const fn $name(name: &'static str, words: &'static str) -> Column {
@@ -155,7 +155,7 @@ kinds! {
 pub static TABLES: [&Table; 9] =
     [&SIGNALS, &TICKS, &LATE, &DEAD_LETTERS, &DECISIONS, &BATCHES, &TASKS, &COMMITS, &LATENCIES];
 
-/// The tables as Markdown.
+/// Returns the documentation of all tables, as Markdown.
 pub fn documented() -> String {
     let mut text = String::new();
     for table in TABLES {

@@ -13,7 +13,7 @@ use crate::declared::{DEAD_LETTERS, LATE, TICKS};
 use crate::rows::Rows;
 use crate::signals::present;
 
-/// Number of symbols at which a decoder forgets them; no partition of a run may have so many.
+/// Number of symbols after which a decoder forgets them. No partition of a run may have so many.
 const SYMBOLS_MAX: usize = 1 << 20;
 
 /// Decodes the records of a partition of ticks.
@@ -24,7 +24,7 @@ pub(crate) struct TickRecords {
 }
 
 impl TickRecords {
-    /// Decodes records whose schemas in a registry are in `schemas`.
+    /// Creates a decoder of records. `schemas` has their schemas in a registry.
     pub(crate) fn new(schemas: Option<Arc<dyn SchemaSource>>) -> Self {
         let decoder = TickDecoder::with_source(schemas).by_rows(true);
         Self { decoder, symbols: SymbolTable::default(), columns: TickColumns::default() }
@@ -55,7 +55,7 @@ impl TickRecords {
     }
 }
 
-/// A tick in the columns of every table of ticks.
+/// Returns a tick's cells for the columns that all tables of ticks share.
 fn cells(tick: &Tick) -> Result<[Cell<'_>; 14], Misfit> {
     let is_trade = tick.kind == TickKind::Trade;
     let only = |is_there: bool, cell: Cell<'static>| if is_there { cell } else { Cell::Null };
@@ -92,7 +92,7 @@ fn cells(tick: &Tick) -> Result<[Cell<'_>; 14], Misfit> {
     ])
 }
 
-/// Adds the row of a late tick; an error says why it cannot be read.
+/// Adds the row of a late tick. An error says why it cannot be read.
 pub(crate) fn push_late(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
     let late = decode_late_tick(&record.value).map_err(|error| error.to_string())?;
     let tick = late.tick();
@@ -111,7 +111,7 @@ pub(crate) fn push_late(partition: i32, record: &Record, rows: &mut Rows) -> Res
     Ok(())
 }
 
-/// Adds the row of a dead letter; an error says why it cannot be read.
+/// Adds the row of a dead letter. An error says why it cannot be read.
 pub(crate) fn push_dead_letter(partition: i32, record: &Record, rows: &mut Rows) -> Result<(), String> {
     let letter = decode_dead_letter(&record.value).map_err(|error| error.to_string())?;
     let digest = letter.cut.as_ref().map(|cut| cut.digest.to_string());

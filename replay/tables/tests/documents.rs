@@ -1,6 +1,6 @@
 //! The tables' documentation for users agrees with their declaration.
 
-/// The test writes the text after this mark.
+/// Mark after which the test writes the text.
 const MARK: &str = "cargo test -p warptape-tables documented -->\n";
 
 /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tables documented` rewrites the tables.

@@ -52,7 +52,7 @@ fn entries_that_are_missing_behind_the_last_account_are_noticed() {
             assert!(report.to_string().contains(&missing), "{report}");
         }
     }
-    // If the group is unknown, or has committed nothing of the journal, nothing is missing.
+    // If the group is unknown, or has committed nothing of the journal, nothing counts as missing.
     let other = VerifyOptions {
         sources: OutputOptions { group: "other".to_owned(), ..options().sources },
         ..journal_only()
@@ -86,7 +86,7 @@ fn signals_without_a_decision_are_named() {
     assert!(text.contains("without a decision") && text.contains("TEST:P0S"), "{text}");
 }
 
-/// Changes the first tick of a record in a field that no signal depends on.
+/// Changes a field of a record's first tick on which no signal depends.
 fn with_other_receive_time(record: &Record) -> Vec<u8> {
     let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
     let rows = TickDecoder::new().decode(&record.value, &mut symbols, &mut columns).unwrap();
@@ -167,7 +167,7 @@ fn a_trimmed_journal_is_verified_from_the_first_start_that_is_left() {
                 format!("older entries were removed: decisions were compared from sequence {begin} on");
             assert!(report.to_string().contains(&note), "{report}");
         }
-        // The remaining entries are still a chain, also before the start.
+        // The remaining entries are still a chain, even before the start.
         let mut changed = journal[first..].to_vec();
         changed.remove(2);
         let report = verified(&Tampered::trimmed(&recording.log, "journal", 0, changed), &options()).unwrap();

@@ -1,4 +1,4 @@
-//! Explanations of late signals: the waits of every signal of a recorded run add up to the difference of the records'
+//! Explanations of late signals. The waits of every signal of a recorded run add up to the difference of the records'
 //! times.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
 }
 
-/// Times of the seal and the commit of the transaction with a tick record, according to the entries.
+/// Returns the times of the seal and the commit of the transaction with a tick record, according to the entries.
 fn committed(log: &dyn EventLog, partition: i32, offset: i64) -> (i64, i64) {
     let entries: Vec<_> = records(log, "journal", 0)
         .iter()
@@ -82,7 +82,7 @@ fn the_waits_of_every_signal_add_up() {
     assert!(explained > 100, "{explained} signals");
 }
 
-/// Checks that the causes that held a signal up add up to the whole, and that each lane has all waits for it.
+/// Checks that the causes that held a signal up add up to the total, and that each lane has all waits for it.
 fn check_held(slow: &Slow) {
     let Slow { chain, held_by, .. } = slow;
     assert_eq!(held_by.iter().map(|held| held.ns).sum::<i64>(), chain.total_ns);
@@ -115,7 +115,7 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!((found.signals.len(), found.seen), (signals, signals as u64));
     assert_eq!((found.without_commit, found.without_tick, found.without_record), (0, 0, 0));
 
-    // A log that lacks records that the journal accounts for, like an export without ticks.
+    // The log lacks records that the journal accounts for, like an export without ticks.
     let gone = Tampered::new(log, "signals", 0, Vec::new());
     let wanted = SlowestOptions { count: 1, window: Window::default(), partition: None };
     let lacking = slowest(&gone, &options(), wanted, &mut |_| {}).unwrap();
@@ -139,7 +139,8 @@ fn the_slowest_are_those_with_the_greatest_sums() {
     assert_eq!(few, first);
 }
 
-/// A window knows a signal's waits from before it: ended pauses of its partition, and the commit before its own.
+/// A window knows a signal's waits from before the window: ended pauses of its partition, and the commit before its
+/// own.
 #[test]
 fn a_window_knows_what_was_waited_for_before_it() {
     let recording = record(Plan { outcomes: true, late_outcomes: true, pauses: true, ..Plan::small(58) });
@@ -162,7 +163,8 @@ fn a_window_knows_what_was_waited_for_before_it() {
     }
     let mut compared = 0;
     for (sequence, input) in (0..).zip(inputs(&records(log, "journal", 0))) {
-        // Only windows that begin at a seal are compared: their first transaction ends all its waits before the window.
+        // Only windows that begin at a seal are compared, because their first transaction ends all its waits before the
+        // window.
         if !matches!(input, Input::Sealed(_)) {
             continue;
         }
@@ -173,7 +175,7 @@ fn a_window_knows_what_was_waited_for_before_it() {
     assert!(compared > 1_000, "{compared}");
 }
 
-/// The context before a checkpoint is known even if the checkpoint lies between a record's publication and its arrival.
+/// The context before a checkpoint is known even if the checkpoint is between a record's publication and its arrival.
 #[test]
 fn pauses_before_a_checkpoint_are_known() {
     let recording = record(Plan { pauses: true, ..plan(59) });
@@ -333,7 +335,7 @@ fn a_batch_and_a_lane_are_explained() {
     assert!(matches!(lane(LaneName::Index(2), Bound::Sequence(last)), Err(ReplayError::NoLane { .. })));
     let at = |at: Bound| lane(LaneName::Index(0), at);
     assert!(matches!(at(Bound::Offset(0)), Err(ReplayError::NothingBefore { .. })));
-    // The end lies after the last entry, and nothing lies after the end.
+    // The end is after the last entry, and nothing is after the end.
     assert_eq!(at(Bound::Sequence(last + 1)).unwrap().at.sequence, last);
     assert_eq!(at(Bound::Offset(last + 1)).unwrap().at.sequence, last);
     for beyond in [Bound::Sequence(last + 2), Bound::Offset(last + 2), Bound::Time(i64::MAX)] {
@@ -341,8 +343,8 @@ fn a_batch_and_a_lane_are_explained() {
     }
 }
 
-/// Finds batches of the last of two lives with the same batch numbers. A search that reads all entries up to a batch
-/// reports progress; one that leaps reads a few thousand, wherever the batch is.
+/// Finds batches in the last of two lives with the same batch numbers. A search that reads all entries up to a batch
+/// reports progress; a search that leaps reads a few thousand entries, wherever the batch is.
 #[test]
 fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it() {
     const BATCHES: i64 = 12_000;
@@ -374,7 +376,7 @@ fn a_batch_far_back_is_found_in_the_last_life_without_reading_what_is_behind_it(
     assert!(matches!(error, ReplayError::NoBatch { batch: BATCHES, .. }), "{error}");
 }
 
-/// Brokers may assign create times: then the journal is searched.
+/// Brokers may assign create times; the journal is then searched.
 #[test]
 fn a_signal_is_explained_whatever_its_create_time() {
     let recording = record(plan(56));
@@ -386,7 +388,7 @@ fn a_signal_is_explained_whatever_its_create_time() {
     assert_eq!(serde_json::to_value(&found).unwrap(), serde_json::to_value(&expected).unwrap());
 }
 
-/// Nothing is invented for removed entries, and the waits still add up.
+/// Removed entries are not replaced by guesses, and the waits still add up.
 #[test]
 fn what_was_removed_from_the_journal_is_unknown() {
     let recording = record(Plan { lives: 1, ..plan(57) });
@@ -394,7 +396,7 @@ fn what_was_removed_from_the_journal_is_unknown() {
     let journal = records(log, "journal", 0);
     let last = records(log, "signals", 0).len() as i64 - 1;
     let whole = why_signal(log, &options(), 0, last, &mut |_| {}).unwrap();
-    // Only the `Sealed` entry and the entries after it are left.
+    // Only the `Sealed` entry and the entries after it remain.
     let sealed = whole.transaction.sealed_sequence as usize;
     let log = Tampered::trimmed(log, "journal", 0, journal[sealed..].to_vec());
     let found = why_signal(&log, &options(), 0, last, &mut |_| {}).unwrap();

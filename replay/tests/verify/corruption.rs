@@ -19,7 +19,7 @@ use Corruption::*;
 /// All kinds of corruption.
 pub const ALL: [Corruption; 7] = [Flipped, TailCut, HeadCut, Emptied, Removed, Duplicated, Swapped];
 
-/// Corrupts a record, with numbers drawn by `below`; returns false if that changes nothing.
+/// Corrupts a record with numbers that `below` draws. Returns false if this changes nothing.
 pub fn corrupt(
     records: &mut Vec<Record>,
     at: usize,

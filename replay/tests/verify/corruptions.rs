@@ -1,4 +1,4 @@
-//! A hundred corruptions of each kind of record, drawn from a seed: each is found at its place, and no other record is
+//! A hundred corruptions of each kind of record, drawn from a seed. Each is found at its place, and no other record is
 //! blamed.
 
 use std::collections::BTreeMap;
@@ -48,8 +48,8 @@ fn is_unrecorded(topic: &str, before: &[Record], after: &[Record]) -> bool {
         && before.iter().zip(after).filter(|(before, after)| before != after).all(is_alike)
 }
 
-/// True if compaction may have removed a record: a newer one has its key, and no older record's next one comes before
-/// that.
+/// True if compaction may have removed a record, because a newer record has its key. Moreover, every older record must
+/// be superseded only after that newer record, or not at all.
 fn may_be_compacted(records: &[Record], at: usize) -> bool {
     let newer = |one: usize| (one + 1..records.len()).find(|other| records[*other].key == records[one].key);
     newer(at).is_some_and(|newest| (0..at).filter_map(newer).all(|other| other > newest))
@@ -62,9 +62,9 @@ fn is_blamed(
     corruption: Corruption,
 ) -> bool {
     let near = |offset: i64| match corruption {
-        // Among several equal records, the missing one or the copy cannot be told.
+        // Among equal records, the missing one or the copy cannot be identified.
         Removed | Duplicated => offset >= at,
-        // If some may be missing, or one is known from its answer alone, the second record is the wrong one.
+        // If some records may be missing, or one is only known from its answer, the second record is the wrong one.
         Swapped if ["snapshots", "control"].contains(&topic) => (at..=at + 1).contains(&offset),
         _ => offset == at,
     };
@@ -88,7 +88,7 @@ fn is_blamed(
             }
             None => false,
         },
-        // The last ticks are gone: committed records are missing.
+        // The last ticks are gone, so committed records are missing.
         Err(error) => topic == "ticks" && corruption == Removed && error.to_string().contains("ticks"),
     }
 }
@@ -117,7 +117,7 @@ fn check_with(topic: &str, plan: Plan) {
         let mut all = before.clone();
         let at = random.below(all.len() as u64) as usize;
         let corruption = ALL[random.below(ALL.len() as u64) as usize];
-        // A copy after the last tick is a further tick that was not processed yet.
+        // A copy after the last tick looks like another tick that was not processed yet.
         let is_further =
             ["ticks", "control"].contains(&topic) && corruption == Duplicated && at + 1 == all.len();
         if is_further || !corrupt(&mut all, at, corruption, &mut |end| random.below(end)) {

@@ -1,4 +1,4 @@
-//! Steps through recorded journals: an entry has the same state and decisions from wherever it is reached.
+//! Steps through recorded journals: an entry has the same state and decisions, however it is reached.
 
 use warptape_eventlog::EventLog;
 use warptape_replay::ReplayError;
@@ -12,7 +12,7 @@ use crate::recording::{Plan, Random, Recording, empty, record};
 use crate::tampered::Tampered;
 use crate::{positions, records};
 
-/// A run with several lives, checkpoints of several parts, and a lost lane in each life.
+/// Returns a run with several lives, checkpoints of several parts, and a lost lane in each life.
 fn recorded(seed: u64) -> Recording {
     record(Plan {
         records: 60,
@@ -32,13 +32,13 @@ fn predicate(text: &str) -> Predicate {
     Predicate::parse(text, &|_| None).unwrap()
 }
 
-/// The compared parts of a step: the entry, the state after it, and the decisions of this software.
+/// Returns the compared parts of a step: the entry, the state after it, and this software's decisions.
 fn seen(stepper: &Stepper<'_>) -> (JournalEntry, u64, Vec<Decision>) {
     let step = stepper.step();
     (step.entry.clone(), step.state.state_hash(), step.decisions.to_vec())
 }
 
-/// All steps from the first entry to the last.
+/// Returns all steps from the first entry to the last.
 fn forward(log: &dyn EventLog) -> Vec<(JournalEntry, u64, Vec<Decision>)> {
     let mut stepper = open(log);
     let mut all = vec![seen(&stepper)];
@@ -89,7 +89,7 @@ fn every_way_to_an_entry_leads_to_the_same_state() {
     }
 }
 
-/// Far away there is a checkpoint or a start, so nothing before it is stepped.
+/// Near a distant entry there is a checkpoint or a start, so nothing before it is stepped.
 #[test]
 fn a_long_way_begins_at_the_nearest_checkpoint() {
     let recording = recorded(62);
@@ -224,7 +224,7 @@ fn an_entry_that_was_changed_is_shown_as_different() {
     assert!(fields.len() == 1 && fields[0].ends_with(".dispatch.rows"), "{fields:?}");
 }
 
-/// If older entries were removed, the first complete checkpoint is the beginning.
+/// If older entries were removed, the journal begins at the first complete checkpoint.
 #[test]
 fn a_trimmed_journal_begins_at_its_first_checkpoint() {
     let recording = recorded(67);

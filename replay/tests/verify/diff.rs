@@ -19,7 +19,7 @@ fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, ..Plan::small(seed) }
 }
 
-/// The lanes on which groups with rows were placed, in order, read without the code under test.
+/// Returns the lanes on which groups with rows were placed, in order, read without the code under test.
 fn lanes(log: &dyn EventLog) -> BTreeMap<(i32, i32), Vec<i32>> {
     let mut lanes: BTreeMap<(i32, i32), Vec<i32>> = BTreeMap::new();
     let mut with_rows = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Exported files: a copy of everything that a replay of a log or of a window needs, which verifies on its own.
+//! Exported files: a copy of everything that a replay of a log or of a window needs, which can be verified alone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ fn file_of(log: &dyn EventLog, window: Window, with_ticks: bool) -> File {
     File { log, exported, path, _folder: folder }
 }
 
-/// A run with checkpoints and snapshots in each of its lives.
+/// Returns a run with checkpoints and snapshots in each of its lives.
 fn rich(seed: u64) -> Recording {
     record(Plan { checkpoint: Some(4), snapshot: Some(7), ..Plan::small(seed) })
 }
@@ -93,12 +93,12 @@ fn a_whole_export_is_the_log_again() {
     assert!(report.is_identical() && report.notes.is_empty(), "{report}");
     let count = |topic: &str| file.exported.topics.iter().find(|one| one.name == topic).unwrap().records;
     assert_eq!(count("journal"), report.entries);
-    // Exporting the file again gives the same file.
+    // Exporting the file again yields the same file.
     let again = file_of(&file.log, Window::default(), true);
     assert_eq!(verified(&again.log, &options()).unwrap(), report);
 }
 
-/// The times of a topic's records are by the same clock as in the log, wherever the records are copied to.
+/// The times of a topic's records come from the same clock as in the log, wherever the records are copied.
 #[test]
 fn it_says_whose_clock_times_are_of() {
     let recording = rich(47);
@@ -147,7 +147,7 @@ fn it_says_what_it_is_and_has_the_schemas() {
     }
 }
 
-/// Every window of a run verifies on its own, with and without outputs, and contains the requested part.
+/// Every window of a run can be verified alone, with and without outputs, and contains the requested part.
 #[test]
 fn every_window_verifies() {
     let recording = rich(43);
@@ -252,7 +252,7 @@ fn bounds_are_times_offsets_or_sequences() {
     }
 }
 
-/// A change in a file is found there, as in its source log; a change outside of a window is not.
+/// A change inside a window is found in its file, as in the source log; a change outside of the window is not.
 #[test]
 fn what_is_changed_in_a_window_is_found() {
     let recording = rich(45);
@@ -280,8 +280,8 @@ fn what_is_changed_in_a_window_is_found() {
     assert!(!report.is_identical());
 }
 
-/// Outputs whose first records were removed, as by retention, are compared from the first complete place on, with a
-/// note.
+/// If the first records of outputs were removed, for example by retention, outputs are compared from the first complete
+/// place on, with a note.
 #[test]
 fn removed_beginnings_are_no_difference() {
     let recording = rich(46);
@@ -305,7 +305,7 @@ fn removed_beginnings_are_no_difference() {
             assert_eq!(counts.iter().filter(|(found, all)| found < all).count(), 1);
         }
     }
-    // Ticks after a snapshot are enough; after the last snapshot the partition cannot be compared.
+    // Ticks after a snapshot are enough; without them after the last snapshot, the partition cannot be compared.
     let ticks = records(&recording.log, "ticks", 0);
     for (removed, is_compared) in [(1, true), (20, true), (21, false)] {
         let log = Tampered::trimmed(&recording.log, "ticks", 0, ticks[removed..].to_vec());
@@ -374,8 +374,8 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
             .count(),
         0
     );
-    // A record that is no signal is copied with the whole log, for inspection; if its cause is needed, an error names
-    // it.
+    // A record that is not a signal is copied with the whole log, for inspection. If its cause is needed, an error
+    // names it.
     let mut signals = records(&recording.log, "signals", 1);
     signals.iter_mut().for_each(|signal| signal.value.truncate(3));
     let log = Tampered::new(&recording.log, "signals", 1, signals);
@@ -391,7 +391,7 @@ fn a_damaged_log_is_an_error_and_leaves_no_file() {
 }
 
 impl File {
-    /// True if an unfinished file lies beside a file.
+    /// True if an unfinished file remains beside a file.
     fn is_left(to: &std::path::Path) -> bool {
         fs::metadata(format!("{}-unfinished", to.display())).is_ok()
     }
@@ -411,7 +411,7 @@ fn a_file_may_be_moved() {
     );
 }
 
-/// A journal that lost its beginning does not tell the configuration before its first checkpoint.
+/// A journal that has lost its beginning does not have the configuration before its first checkpoint.
 #[test]
 fn outputs_before_the_first_checkpoint_of_a_trimmed_journal_are_refused() {
     let recording = rich(43);

@@ -9,8 +9,7 @@ use crate::recording::{PARTITIONS, Plan, Recording, empty, feed, options, record
 use crate::tampered::Tampered;
 use crate::{journal_only, verified};
 
-/// A plan with everything from which a verification may begin: lives under two configurations, checkpoints and
-/// snapshots.
+/// A plan with everything at which a verification may begin: lives with two configurations, checkpoints and snapshots.
 const LONG: Plan = Plan {
     seed: 31,
     records: 20,
@@ -50,7 +49,7 @@ fn finish(log: &dyn EventLog, follower: &mut Follower<'_>) {
     panic!("{:?} of {end} in ten rounds", follower.followed().places);
 }
 
-/// Records of all partitions of a topic.
+/// Returns the number of records in all partitions of a topic.
 fn count(recording: &Recording, topic: &str) -> u64 {
     (0..PARTITIONS).map(|partition| records(&recording.log, topic, partition).len() as u64).sum()
 }
@@ -96,7 +95,7 @@ fn a_verifier_begins_at_the_last_checkpoint_with_the_newest_snapshots() {
     let is_checkpoint = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Checkpoint(part) if part.part == 0);
     let begin = journal.iter().rposition(is_checkpoint).unwrap();
     assert_eq!(report.entries, (journal.len() - begin) as u64, "{report}");
-    // The records of the last life from the tenth on.
+    // Only the records of the last life, from the tenth on, are verified.
     let (outputs, records) = (report.outputs.unwrap(), 11 * PARTITIONS as u64);
     assert_eq!((report.divergence, outputs.tick_records), (None, records));
     assert!(outputs.signals > 10 && outputs.signals < count(&recording, "signals") / 2);
@@ -195,7 +194,7 @@ fn a_log_that_does_not_answer_at_times_loses_nothing_of_a_verification() {
     let recording = record(LONG);
     let mut journal = records(&recording.log, "journal", 0);
     let end = journal.last().unwrap().offset + 1;
-    // The journal ends with a transaction: the group's offset tells whether it was committed.
+    // The journal ends with a transaction, so only the group's offset shows whether it was committed.
     let seals = |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Sealed(sealed) if !sealed.partitions.is_empty());
     journal.truncate(journal.iter().rposition(seals).unwrap() + 1);
     let failing = Tampered::new(&recording.log, "journal", 0, journal).failing();

@@ -1,5 +1,5 @@
-//! The history of a recorded journal: batches, transactions and everything else, from the beginning or from any entry
-//! on.
+//! The history of a recorded journal: batches, transactions and everything else, starting at the beginning or at any
+//! entry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn a_transaction_has_all_rows_of_its_records() {
             assert!(part.is_whole && !part.may_be_void);
             let (mut came, mut done) = (BTreeMap::<i32, i64>::new(), BTreeMap::<i32, i64>::new());
             for arrival in &part.arrivals {
-                // A damaged record gives no rows, so it is also part of the next arrival.
+                // A damaged record has no rows, so it is also part of the next arrival.
                 let (first, next) = arrival.offsets.unwrap();
                 assert!(first <= part.account.first_offset && next == part.account.next_offset);
                 arrival.groups.iter().for_each(|(group, rows)| *came.entry(*group).or_default() += rows);
@@ -119,8 +119,8 @@ fn a_transaction_has_all_rows_of_its_records() {
     }
 }
 
-/// Entries after the last committed `Sealed` form one more transaction, which exists: that of a process that drained.
-/// A window that ends earlier does not have it.
+/// Entries after the last committed `Sealed` form another transaction: that of a drained process. A window that ends
+/// earlier does not have it.
 #[test]
 fn the_last_transaction_of_a_process_that_drained_was_committed() {
     let recording = record(plan(46));
@@ -167,7 +167,7 @@ fn groups_stay_until_the_process_ends() {
     assert_eq!(items.iter().filter(|item| matches!(item, Item::Life(_))).count(), 2);
 }
 
-/// A history that begins later has the same items that begin in it.
+/// A history that begins later has the same items, if they begin within it.
 #[test]
 fn a_window_begins_and_ends_anywhere() {
     let recording = record(plan(44));
@@ -195,7 +195,7 @@ fn a_window_begins_and_ends_anywhere() {
             assert_eq!(without_placed(begun), without_placed(expected), "from {bound:?}");
 
             if entry.sequence == 0 {
-                // No entry is before the first one.
+                // There is no entry before the first one.
                 continue;
             }
             let earlier = batches(&items(&recording.log, Window { from: None, to: Some(bound) }));
@@ -206,8 +206,8 @@ fn a_window_begins_and_ends_anywhere() {
     }
 }
 
-/// A pause begins at its entry, however many checkpoints lie between that and the window. If the entry is gone, the
-/// pause counts from the checkpoint that shows it.
+/// A pause begins at its entry, however many checkpoints are between it and the window. If the entry is gone, the pause
+/// counts from the checkpoint that shows it.
 #[test]
 fn a_pause_began_before_the_window() {
     let mut journal = Scheduled::new(|started| started.scheduler = narrow_config());
@@ -253,7 +253,7 @@ fn a_pause_began_before_the_window() {
     let found = pause(&trimmed, checkpoints[2]);
     assert_eq!((found.from.sequence, found.pause), (checkpoints[1], None));
 
-    // In a comparison of two runs, its known part counts, with a remark.
+    // In a comparison of two runs, the known part of the pause counts, with a remark.
     let options = options();
     let sides = [log as &dyn EventLog, &trimmed].map(|log| DiffSide { log, options: &options });
     let [whole, rest] = diff(sides, &mut |_| {}).unwrap().sides;
@@ -262,7 +262,7 @@ fn a_pause_began_before_the_window() {
     assert_eq!((rest.totals.pauses_begun_before, rest.totals.paused_ns), (1, paused_ns(checkpoints[0])));
 }
 
-/// A window without entries of the journal is refused; the error names the existing range.
+/// A window without journal entries is refused. The error names the existing range.
 #[test]
 fn a_window_outside_of_the_journal_is_refused() {
     let recording = record(plan(45));
@@ -299,7 +299,7 @@ fn a_window_outside_of_the_journal_is_refused() {
             assert!(error.to_string().contains(&words), "{error}");
         }
     }
-    // The first and last entry are inside, and so is a moment between two entries.
+    // The first and last entry are inside the journal, and so is a moment between two entries.
     let inside = [
         (Some(Bound::Time(last.at_ns)), None),
         (Some(Bound::Sequence(last.sequence)), None),
@@ -323,7 +323,7 @@ struct Steps {
 impl Steps {
     fn step(&mut self, input: Input) -> Vec<Decision> {
         let (sequence, at_ns) = (self.sequence, 1_000 + 10 * self.sequence);
-        // Rows of a lost lane wait at once in the history; the scheduler is told of them with the next arrival.
+        // Rows of a lost lane wait at once in the history; the scheduler gets them with the next arrival.
         let is_lost = matches!(input, Input::LaneLost(_));
         let mut decisions = Vec::new();
         self.scheduler.step(at_ns, &input, &mut decisions).unwrap();
@@ -361,7 +361,7 @@ fn dispatched(decisions: &[Decision]) -> (i32, i64) {
     decisions.iter().find_map(of).expect("a batch is dispatched")
 }
 
-/// Rows that a lost lane gives back keep their arrivals, even if records without rows were read meanwhile.
+/// Rows that a lost lane returns keep their arrivals, even if records without rows were read meanwhile.
 #[test]
 fn rows_of_a_lost_lane_are_in_another_batch() {
     let (scheduler, history) = (Scheduler::new(), History::new(0));

@@ -10,7 +10,7 @@ use crate::recording::{Plan, Random, Recording, empty, options, record};
 use crate::tampered::Tampered;
 use crate::{journal_only, positions, records, verified};
 
-/// The divergence of a journal after a change.
+/// Returns the divergence of a journal after a change.
 fn diverged_journal(recording: &Recording, change: impl FnOnce(&mut Vec<Record>)) -> JournalDivergence {
     let mut journal = records(&recording.log, "journal", 0);
     change(&mut journal);
@@ -29,7 +29,7 @@ fn fields(divergence: &JournalDivergence) -> Vec<&str> {
     divergence.differences.iter().map(|difference| difference.field.as_str()).collect()
 }
 
-/// Changes an entry, and rehashes it and all later ones, like a forger or another version of the scheduler.
+/// Changes an entry, and recomputes its hash and all later ones, like a forger or another version of the scheduler.
 fn forge(journal: &mut [Record], offset: usize, change: impl FnOnce(&mut JournalEntry)) {
     let mut entries: Vec<JournalEntry> =
         journal.iter().map(|record| decode_journal_entry(&record.value).unwrap()).collect();
@@ -42,7 +42,7 @@ fn forge(journal: &mut [Record], offset: usize, change: impl FnOnce(&mut Journal
     }
 }
 
-/// The first entry for which `find` returns a value.
+/// Returns the first entry for which `find` returns a value, and that value.
 fn find<T>(log: &SqliteLog, find: impl Fn(&JournalEntry) -> Option<T>) -> (usize, T) {
     let journal = records(log, "journal", 0);
     let entries = journal.iter().map(|record| decode_journal_entry(&record.value).unwrap());
@@ -117,7 +117,7 @@ fn other_fields_of_an_entry_are_compared() {
     };
     check(completed, &unknown, at, "input");
     check(completed, &|entry| entry.at_ns = 1, at, "input");
-    // A time that changes no decision still changes the state at the next step.
+    // A changed time that changes no decision still changes the state at the next step.
     check(completed, &|entry| entry.at_ns += 1, at + 1, "state_hash");
 }
 
@@ -152,7 +152,7 @@ fn an_entry_with_a_hash_of_another_length_was_changed_after_it_was_written() {
     let recording = record(Plan::small(4));
     let divergence = diverged_journal(&recording, |journal| {
         let value = &mut journal[5].value;
-        // The hash of the state is before the entry's own hash: 16 digits after their length.
+        // The hash of the state precedes the entry's own hash: 16 digits after their length.
         let at = value.len() - (2 + 64) - (1 + 16);
         assert_eq!(value[at], 16 << 1);
         value[at] = 15 << 1;
@@ -187,7 +187,7 @@ fn every_flipped_byte_of_a_journal_is_found() {
     assert!(bytes > 1_000, "a journal of {bytes} bytes says little");
 }
 
-/// Verifies a stored older journal: this software makes the same decisions, with the same state hashes.
+/// Verifies a stored older journal: this software must make the same decisions, with the same state hashes.
 fn check_stored(lines: &str) {
     let bytes = |line: &str| {
         let digits = line.as_bytes().chunks(2).map(|pair| str::from_utf8(pair).unwrap());
@@ -210,7 +210,7 @@ fn check_stored(lines: &str) {
     let log = Tampered::new(&recording.log, "journal", 0, journal.clone());
     let report = verified(&log, &journal_only()).unwrap();
     assert_eq!((report.entries as usize, report.divergence), (count, None));
-    // Stored states are read as well: the decisions after the last checkpoint follow from its state.
+    // Stored states are read, too: the decisions after the last checkpoint follow from its state.
     let is_first_part = |input: &Input| matches!(input, Input::Checkpoint(part) if part.part == 0);
     let Some(&last) = positions(&journal, is_first_part).last() else { return };
     let log = Tampered::trimmed(&recording.log, "journal", 0, journal[last..].to_vec());
@@ -218,8 +218,8 @@ fn check_stored(lines: &str) {
     assert!(report.divergence.is_none() && report.entries as usize == count - last, "{report}");
 }
 
-/// The journal has two process lives under two configurations, a lost lane, operators' commands, and checkpoints in the
-/// middle of each life. All software that reads the version makes the decisions that were made when it was new.
+/// The journal has two process lives with two configurations, a lost lane, operators' commands, and checkpoints in the
+/// middle of each life. All software that can read the version must make the decisions that were made when it was new.
 #[test]
 fn a_journal_of_the_first_version_that_was_released_is_verified() {
     if std::env::var_os("WRITE_GOLDEN").is_some() {
@@ -290,7 +290,8 @@ fn a_state_that_is_another_one_is_found_from_the_beginning_and_from_itself() {
         let report = verified(&log, &options());
         found_from_itself += usize::from(!report.is_ok_and(|report| report.is_identical()));
     }
-    // A state of a version that this software knows is compared; one of an unknown version is left to its own software.
+    // A state whose version this software knows is compared; a state of an unknown version only its own software can
+    // compare.
     let Input::Checkpoint(state) = decode_journal_entry(&journal[parts[1]].value).unwrap().input else {
         panic!("it is a checkpoint")
     };
@@ -305,6 +306,6 @@ fn a_state_that_is_another_one_is_found_from_the_beginning_and_from_itself() {
         let log = Tampered::new(&recording.log, "journal", 0, forged);
         assert_eq!(verified(&log, &options()).unwrap().is_identical(), is_identical, "version {version}");
     }
-    // A byte may belong to a sum that is kept for speed, and then change nothing that follows.
+    // The byte may belong to a cached sum, and then change nothing that follows.
     assert!(found_from_itself > 0);
 }

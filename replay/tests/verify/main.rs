@@ -1,4 +1,4 @@
-//! Verification of recorded runs: unchanged runs are identical, and any change in one is found and named.
+//! Verification of recorded runs. Unchanged runs are identical, and any change is found and located.
 
 mod accounts;
 mod chain;
@@ -71,7 +71,7 @@ fn an_unchanged_run_is_identical() {
     }
 }
 
-/// A running pipeline's log is identical so far, wherever a verification falls between its transactions.
+/// The log of a running pipeline is identical so far, whenever the verification happens between its transactions.
 #[test]
 fn a_run_may_go_on_meanwhile() {
     let (recording, plan) = (empty(), Plan { records: 60, ..Plan::small(13) });
@@ -132,7 +132,7 @@ fn logs_that_cannot_be_verified_say_why() {
     );
 }
 
-/// Places of the entries for which `is` is true.
+/// Returns the positions of the entries for which `is` is true.
 fn positions(journal: &[Record], is: impl Fn(&Input) -> bool) -> Vec<usize> {
     (0..).zip(inputs(journal)).filter(|(_, input)| is(input)).map(|(index, _)| index).collect()
 }

@@ -8,7 +8,7 @@ use crate::recording::{Plan, Random, Recording, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
-/// The divergence of an output partition after a change.
+/// Returns the divergence of an output partition after a change.
 fn diverged_output(
     recording: &Recording,
     topic: &str,
@@ -129,7 +129,7 @@ fn late_ticks_and_dead_letters_are_compared() {
     }
 }
 
-/// Many late ticks follow the change: the rerun ends before it reaches the last signals.
+/// Many late ticks follow the change, so the rerun ends before it reaches the last signals.
 #[test]
 fn a_changed_late_tick_is_not_blamed_on_signals() {
     let recording = record(Plan { records: 260, ..Plan::small(14) });

@@ -1,5 +1,5 @@
 //! A small run with the production crates: ticks in a log, a stepped scheduler whose decisions are executed, stages,
-//! transactions.
+//! and transactions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,13 +45,13 @@ pub struct Recording {
 #[derive(Clone, Copy)]
 pub struct Plan {
     pub seed: u64,
-    /// Tick records per partition and process life.
+    /// Number of tick records per partition and process life.
     pub records: usize,
-    /// Process lives.
+    /// Number of process lives.
     pub lives: usize,
     /// Allowed lateness of each life's stage configuration, ms; the last one applies to all later lives.
     pub lateness_ms: &'static [i64],
-    /// Number of a life that is preceded by an idle one, and the allowed lateness of that one, ms.
+    /// Index of a life that an idle life precedes, and the idle life's allowed lateness, ms; `None` for no idle life.
     pub idle: Option<(usize, i64)>,
     /// Number of records of a life after which the scheduler's state is written.
     pub checkpoint: Option<usize>,
@@ -63,13 +63,13 @@ pub struct Plan {
     pub placement_seed: i64,
     /// Number of records of a life after which a lane is lost and comes back.
     pub loss: Option<usize>,
-    /// Operators' commands in each life, at most as many as its records.
+    /// Number of operators' commands in each life; at most the number of its records.
     pub commands: usize,
-    /// True if the journal gets the outcome of a commit only when the next one is due.
+    /// True if the journal gets the outcome of a commit only when the next commit is due.
     pub late_outcomes: bool,
     /// True if lanes take so few rows at a time that partitions are paused.
     pub pauses: bool,
-    /// True if older snapshots stay beside newer ones, as on a broker that has not compacted the topic yet.
+    /// True if older snapshots remain beside newer ones, as on a broker that has not compacted the topic yet.
     pub keeps_snapshots: bool,
 }
 
@@ -125,7 +125,7 @@ pub fn run(log: &SqliteLog, plan: Plan) {
     }
 }
 
-/// All records of a partition.
+/// Returns all records of a partition.
 pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     let source = TopicPartition { topic: topic.to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
@@ -137,7 +137,7 @@ pub fn records(log: &dyn EventLog, topic: &str, partition: i32) -> Vec<Record> {
     all
 }
 
-/// A log with empty topics.
+/// Returns a log with empty topics.
 pub fn empty() -> Recording {
     empty_with(true)
 }
@@ -156,7 +156,7 @@ fn empty_with(compacted: bool) -> Recording {
     Recording { log, _folder: folder }
 }
 
-/// A SplitMix64 generator; every test names its seed.
+/// A SplitMix64 generator. Every test uses a fixed seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -175,7 +175,7 @@ fn new_record(topic: &str, partition: i32, key: Option<&[u8]>, value: Vec<u8>) -
     NewRecord { topic, partition, key, value, ..NewRecord::default() }
 }
 
-/// Publishes ticks; every fifth record is damaged.
+/// Publishes ticks. Every fifth record is damaged.
 pub fn feed(log: &SqliteLog, plan: Plan) {
     let mut producer = log.producer("feed").unwrap();
     producer.begin().unwrap();
@@ -199,7 +199,7 @@ pub fn feed(log: &SqliteLog, plan: Plan) {
     producer.commit().unwrap();
 }
 
-/// A command of a kind that moves no groups, because lanes of this run do not give groups back; some commands are
+/// Returns a command of a kind that moves no groups, because lanes of this run release no groups. Some commands are
 /// refused.
 fn command(number: usize) -> Vec<u8> {
     let command = match number % 7 {
@@ -290,7 +290,7 @@ struct Run<'a> {
     lateness_ms: i64,
     outcomes: bool,
     late_outcomes: bool,
-    /// Outcome of the last commit, while the journal does not have it.
+    /// Outcome of the last commit, while it is not in the journal.
     untold: Option<CommitEnded>,
     entries: Vec<Vec<u8>>,
     /// Offset of the next command to execute.
@@ -317,7 +317,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a process: it starts, processes these records of each partition, and drains.
+    /// Runs a process: starts it, processes these records of each partition, and drains it.
     fn live(&mut self, lateness_ms: i64, records: std::ops::Range<usize>, plan: Plan) {
         let config = stage_config(lateness_ms);
         if std::mem::replace(&mut self.lateness_ms, lateness_ms) != lateness_ms {
@@ -407,7 +407,7 @@ impl<'a> Run<'a> {
         self.commit(vec![record], &[]);
     }
 
-    /// Writes the scheduler's state in several parts, the first of which has nothing of it, as engines do.
+    /// Writes the scheduler's state in several parts, as engines do. The first part contains nothing of the state.
     fn write_checkpoint(&mut self, started: &Started) {
         let state = self.scheduler.checkpoint();
         let parts: Vec<_> = std::iter::once(&[][..]).chain(state.chunks(CHECKPOINT_PART_BYTES)).collect();
@@ -544,7 +544,7 @@ impl Partition {
         }
     }
 
-    /// The state before the record at an offset: the fold of all earlier records.
+    /// Returns the state before the record at an offset: the fold of all earlier records.
     fn fold(log: &SqliteLog, partition: i32, config: &StageConfig, offset: i64) -> Self {
         let mut new = Self::new(partition, config);
         for record in records(log, "ticks", partition).iter().take(offset as usize) {
@@ -608,7 +608,7 @@ pub fn scheduler_config() -> SchedulerConfig {
     }
 }
 
-/// The configuration of lanes that take so few rows at a time that rows of a record wait.
+/// Returns a configuration in which lanes take so few rows at a time that rows of a record wait.
 pub fn narrow_config() -> SchedulerConfig {
     SchedulerConfig {
         lane_credit_rows: 4,

@@ -1,4 +1,4 @@
-//! Journals of a scheduler that is stepped by the test: for decisions that a recorded run does not make, and for many
+//! Journals of a scheduler that the test steps directly, for decisions that a recorded run does not make, and for many
 //! entries.
 
 use warptape_eventlog::{EventLog, NewRecord, SqliteLog};
@@ -22,7 +22,7 @@ pub struct Scheduled {
 }
 
 impl Scheduled {
-    /// A journal that begins with a process with two lanes and a partition of one group.
+    /// Creates a journal that begins with a process with two lanes and a partition of one group.
     pub fn new(change: impl FnOnce(&mut Started)) -> Self {
         let lanes = (0..2).map(|lane| LaneSpec::new(lane, format!("cpu:{lane}"), 1)).collect();
         let mut started = Started {
@@ -63,7 +63,7 @@ impl Scheduled {
         self.step(Input::PartitionAssigned(assigned));
     }
 
-    /// Steps an input a microsecond later; returns the entry's sequence, and the decisions.
+    /// Steps an input a microsecond later. Returns the entry's sequence and the decisions.
     pub fn step(&mut self, input: Input) -> (i64, Vec<Decision>) {
         self.at_ns += 1_000;
         let sequence = self.writer.next_sequence();
@@ -77,7 +77,7 @@ impl Scheduled {
         (sequence, decisions)
     }
 
-    /// Lets a row arrive and complete after `service_ns`; returns the sequence of the dispatching entry, and the
+    /// Lets a row arrive and complete after `service_ns`. Returns the sequence of the dispatching entry, and the
     /// batch's number.
     pub fn work(&mut self, service_ns: i64) -> (i64, i64) {
         self.next_offset += 1;
@@ -94,14 +94,14 @@ impl Scheduled {
         (sequence, batch)
     }
 
-    /// Writes the scheduler's state; returns the sequence of the entry.
+    /// Writes the scheduler's state. Returns the sequence of the entry.
     pub fn checkpoint(&mut self) -> i64 {
         let (started, state) =
             (Some(Box::new(self.started.clone())), StateBytes(self.scheduler.checkpoint()));
         self.step(Input::Checkpoint(Checkpoint { started, part: 0, parts: 1, state })).0
     }
 
-    /// The log, with all entries so far.
+    /// Returns the log with all entries so far.
     pub fn log(&mut self) -> &SqliteLog {
         let mut producer = self.recording.log.producer("scheduled").unwrap();
         producer.begin().unwrap();

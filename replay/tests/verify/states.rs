@@ -1,5 +1,5 @@
 //! Compares snapshots with the states of a rerun, and answers to commands with the journal: unchanged, wrong, and in
-//! logs that lost their beginning.
+//! logs that have lost their beginning.
 
 use warptape_eventlog::{EventLog, Record};
 use warptape_replay::{Divergence, OutputDivergence, OutputProblem, Report};
@@ -11,7 +11,7 @@ use crate::recording::{Plan, Recording, options, record};
 use crate::tampered::Tampered;
 use crate::{positions, records, verified};
 
-/// Number of records of a snapshot: one for the intake, and one for each group.
+/// Number of records in a snapshot: one for the intake, and one for each group.
 const PARTS: usize = 4;
 
 fn rich(seed: u64) -> Recording {
@@ -58,12 +58,12 @@ fn with_other_detail(record: &mut Record) {
 #[test]
 fn snapshots_and_answers_are_compared() {
     let recording = rich(80);
-    // Two partitions, two lives, a snapshot in each; four commands in each life.
+    // Two partitions have two lives each, with a snapshot and four commands in each life.
     assert_eq!(counts(&identical(&recording.log)), ((4 * PARTS) as u64, 8));
-    // If older snapshots are compacted away, the last ones are left.
+    // If older snapshots are compacted away, the last ones remain.
     let plan = Plan { records: 8, outcomes: true, snapshot: Some(3), lives: 3, ..Plan::small(81) };
     assert_eq!(counts(&identical(&record(plan).log)), ((2 * PARTS) as u64, 0));
-    // The same holds under several configurations, and beside one that processed nothing.
+    // The same holds for several configurations, and beside a configuration that processed nothing.
     let plan = Plan { lateness_ms: &[500, 100, 500], idle: Some((1, 700)), keeps_snapshots: true, ..plan };
     assert_eq!(counts(&identical(&record(plan).log)).0, (6 * PARTS) as u64);
 }
@@ -81,7 +81,7 @@ fn a_state_that_is_not_that_of_the_ticks_is_named() {
     }
 }
 
-/// A command without a trace in the journal is checked by its answer alone.
+/// A command that left no trace in the journal is only checked by its answer.
 #[test]
 fn a_command_that_would_have_been_obeyed_is_no_refused_one() {
     let recording = record(Plan { records: 8, commands: 8, ..Plan::small(83) });
@@ -98,7 +98,7 @@ fn a_command_that_would_have_been_obeyed_is_no_refused_one() {
     assert!(matches!(found.problem, OutputProblem::Missing { .. }), "{found}");
 }
 
-/// Only snapshots from the one at which the comparison of outputs begins are compared.
+/// Only snapshots after the beginning of the comparison of outputs are compared.
 #[test]
 fn snapshots_are_compared_where_the_first_ticks_were_removed() {
     let recording = rich(84);
@@ -116,7 +116,7 @@ fn snapshots_are_compared_where_the_first_ticks_were_removed() {
         assert_eq!(counts(&report).0 as usize, (2 + compared) * PARTS, "{report}");
         let note = format!("ticks/0: outputs were compared from the snapshot at offset {from} on");
         assert!(report.notes.contains(&note), "{report}");
-        // A snapshot from which no comparison begins.
+        // No comparison begins at this snapshot.
         let offset = if compared == 2 { PARTS + 1 } else { 1 };
         let other = with_other(offset);
         let trimmed = Tampered::trimmed(&other, "ticks", 0, later);
@@ -169,7 +169,7 @@ fn answers_are_compared_where_the_first_commands_or_answers_were_removed() {
         assert_eq!(counts(&identical(&without)).1 as usize, answers.len() - first);
         let without = Tampered::trimmed(&recording.log, "control", 0, commands[first..].to_vec());
         let report = identical(&without);
-        // Without its command, an answer without a decision has no source left.
+        // Without its command, an answer without a decision has no source.
         let is_gone = |answer: &&Record| decode_control_result(&answer.value).unwrap().sequence.is_none();
         let gone = answers[..first].iter().filter(is_gone).count();
         assert_eq!(counts(&report).1 as usize, answers.len() - gone, "{report}");

@@ -8,14 +8,14 @@ use warptape_eventlog::{
     TopicPartition, TopicSpec,
 };
 
-/// Shows other records of one partition than the log holds.
+/// Returns other records of one partition than the log has.
 pub struct Tampered<'a> {
     log: &'a dyn EventLog,
     source: TopicPartition,
     records: Vec<Record>,
-    /// Offsets of the partition; `None` for those of the log.
+    /// Offsets of the partition; `None` for the log's own.
     range: Option<OffsetRange>,
-    /// Number of requests for a group's offset; `None` if all of them succeed.
+    /// Number of requests for a group's offset so far; `None` if all of them succeed.
     asked: Option<AtomicU32>,
     /// Committed offset of the partition, for all groups; `None` for the log's own.
     committed: Option<i64>,
@@ -24,13 +24,13 @@ pub struct Tampered<'a> {
 }
 
 impl<'a> Tampered<'a> {
-    /// Shows `records` in the place of those of the partition.
+    /// Replaces the records of the partition with `records`.
     pub fn new(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let source = TopicPartition { topic: topic.to_owned(), partition };
         Self { log, source, records, range: None, asked: None, committed: None, clock: None }
     }
 
-    /// Fails the first request for a group's offset, and every second one from then on.
+    /// Makes the first request for a group's offset fail, and every second one after it.
     pub fn failing(self) -> Self {
         Self { asked: Some(AtomicU32::new(0)), ..self }
     }
@@ -46,7 +46,7 @@ impl<'a> Tampered<'a> {
         Self { clock: Some(clock), ..self }
     }
 
-    /// As `new`, but the partition begins and ends with the records, like a log that was trimmed.
+    /// Creates a log as `new` does, whose partition begins and ends with the records, like a trimmed log.
     pub fn trimmed(log: &'a dyn EventLog, topic: &str, partition: i32, records: Vec<Record>) -> Self {
         let range = records.first().zip(records.last());
         let range = range.map(|(first, last)| OffsetRange { first: first.offset, next: last.offset + 1 });
@@ -59,7 +59,7 @@ impl EventLog for Tampered<'_> {
         self.log.create_topics(topics)
     }
 
-    /// Records appended after the end move it; records that are removed do not, as in a damaged log.
+    /// Records appended after the end move the end; removed records do not, as in a damaged log.
     fn topics(&self) -> Result<Vec<TopicInfo>, LogError> {
         let mut topics = self.log.topics()?;
         let topic = topics.iter_mut().find(|topic| topic.spec.name == self.source.topic).unwrap();

@@ -13,14 +13,14 @@ use crate::recording::{Plan, options, record};
 use crate::tampered::Tampered;
 use crate::{records, verified};
 
-/// The entries of a journal, from an offset on with the fingerprint of an unknown version.
+/// Returns the entries of a journal. From an offset on they have the fingerprint of an unknown version.
 fn of_unknown_version(log: &dyn EventLog, from: usize) -> Vec<Record> {
     let mut journal = records(log, "journal", 0);
     journal.iter_mut().skip(from).for_each(|record| record.value[2..10].fill(0x11));
     journal
 }
 
-/// Every command that reads a journal names an unreadable version, wherever that is.
+/// Every command that reads a journal reports an unreadable version, wherever it is.
 #[test]
 fn whoever_reads_a_journal_names_an_unknown_version() {
     let recording = record(Plan { outcomes: true, checkpoint: Some(4), ..Plan::small(71) });
@@ -78,7 +78,7 @@ fn whoever_reads_a_journal_names_an_unknown_version() {
     }
 }
 
-/// A journal whose stages followed other rules is refused, with the name of the rule.
+/// A journal whose stages followed other rules is refused, and the error names the rule.
 #[test]
 fn a_run_by_other_rules_of_stages_is_refused() {
     let recording = record(Plan { lives: 1, ..Plan::small(72) });

@@ -59,7 +59,7 @@ fn what_is_not_there_is_named() {
     assert!(matches!(error, ReplayError::NoTopic { .. }), "{error}");
 }
 
-/// The answer about the previous decision, for the decision of a kind in an entry.
+/// Returns the answer about the previous decision, for the decision of a kind in an entry.
 #[track_caller]
 fn before(log: &dyn EventLog, sequence: i64, is: impl Fn(&Decision) -> bool) -> Before {
     let found = why(log, &of(sequence)).unwrap();
@@ -109,7 +109,7 @@ fn the_wish_before_is_named_within_the_life() {
         };
         assert_eq!(before(log, at.sequence, is_scale), expected);
     }
-    // If the beginning was removed, the answer names the entry from which on nothing was found.
+    // If the beginning was removed, the answer names the entry after which nothing was found.
     let mut kept = records(log, "journal", 0);
     let is_checkpoint =
         |record: &Record| matches!(decode_journal_entry(&record.value).unwrap().input, Input::Checkpoint(_));
@@ -156,7 +156,7 @@ fn breakers_of_other_lanes_are_of_other_series() {
     assert_eq!(decisions.iter().filter(|one| matches!(one, Decision::Breaker(_))).count(), 2);
     assert!(matches!(before(log, second_at.sequence, of_lane(1)), Before::NoneSinceStart(_)));
     assert_eq!(before(log, probed, of_lane(0)), Before::Decided { at: first_at, decision: first });
-    // In JSON, the explanation and the previous decision are side by side.
+    // In JSON, the explanation and the previous decision are beside each other.
     let found = serde_json::to_value(why(log, &of(probed)).unwrap()).unwrap();
     let told = &found["explanations"][0];
     assert_eq!(told["measures"][0]["name"], "out_of_service_ns");

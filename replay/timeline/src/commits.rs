@@ -1,4 +1,4 @@
-//! Draws transactions: the attempts to commit them, and their parts of partitions.
+//! Draws transactions: the attempts to commit them, and their parts in partitions.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,12 +13,12 @@ use crate::proto::DebugAnnotation;
 use crate::timeline::Timeline;
 use crate::tracks::{Of, Overlap};
 
-/// Most partitions whose offsets are named at a commit. Each partition has its offsets on its own track.
+/// Greatest number of partitions whose offsets a commit names. Each partition has its offsets on its own track.
 const PARTITIONS_NAMED_MAX: usize = 8;
 
 impl<W: Write> Timeline<W> {
-    /// Draws a transaction from its seal, or its first attempt, until its commit was known. If that is not told, it
-    /// ends at the last attempt or the seal.
+    /// Draws a transaction from its seal, or its first attempt, until its commit was known. If the commit is not in the
+    /// journal, it ends at the last attempt or the seal.
     pub(crate) fn transaction(&mut self, transaction: &Transaction) -> io::Result<()> {
         let first_sent_ns = transaction.attempts.first().map(|attempt| attempt.sent_ns);
         let Some(begin_ns) = transaction.last_ns.or(first_sent_ns) else { return Ok(()) };
@@ -81,7 +81,7 @@ fn commit_notes(transaction: &Transaction, batches: usize) -> Notes {
     notes
 }
 
-/// The offsets of the first partitions, such as `0: 12..40, 3: 7..9`.
+/// Returns the offsets of the first partitions, such as `0: 12..40, 3: 7..9`.
 fn offsets_of(transaction: &Transaction) -> String {
     let mut offsets = String::new();
     for part in transaction.partitions.iter().take(PARTITIONS_NAMED_MAX) {
@@ -109,7 +109,7 @@ fn notes_of(part: &SealedPart, sealed_sequence: i64) -> Notes {
     notes
 }
 
-/// Counts that few transactions have: only those that are not 0.
+/// Returns counts that are 0 in most transactions; only those that are not 0.
 fn exceptions(late: i64, dead_letters: i64, risk_results: i64) -> impl Iterator<Item = DebugAnnotation> {
     let all = [(Key::Late, late), (Key::DeadLetters, dead_letters), (Key::RiskResults, risk_results)];
     all.into_iter().filter(|(_, count)| *count != 0).map(|(key, count)| number(key, count))

@@ -1,5 +1,5 @@
-//! A recorded run as a trace for Perfetto (<https://ui.perfetto.dev>): the work of each lane over time, what waited,
-//! and the commit with its results.
+//! A recorded run as a trace for Perfetto (<https://ui.perfetto.dev>): the work of each lane over time, the waits, and
+//! the commits with their results.
 //!
 //! ```text
 //!  journal ──► history ──► Timeline ──► Packets ──► FILE
@@ -7,9 +7,9 @@
 //!                           flows
 //! ```
 //!
-//! The trace follows Perfetto's published definitions (`proto`). It is written as it is drawn: memory is bounded by
-//! what a history keeps, and some bytes per track. This crate does not know settings or the command line, and it judges
-//! nothing.
+//! The trace follows Perfetto's published definitions (`proto`). It is written while it is drawn: memory is bounded by
+//! what a history keeps, and some bytes per track. This crate does not know settings or the command line, and does not
+//! judge the run.
 
 mod commits;
 mod names;
@@ -29,7 +29,7 @@ use warptape_replay::{ReplayError, ReplayProgress};
 
 pub use self::timeline::Timeline;
 
-/// A reason why there is no timeline.
+/// Reasons why a timeline cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum TimelineError {
     /// The log cannot be read, or has nothing to draw.
@@ -40,7 +40,7 @@ pub enum TimelineError {
     Unwritable(#[source] io::Error),
 }
 
-/// The contents of a timeline.
+/// Contents of a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drawn {
     /// Number of process lives.
@@ -53,16 +53,18 @@ pub struct Drawn {
     pub moves: u64,
     /// Number of slices on all tracks, without nested ones.
     pub slices: u64,
-    /// Number of slices and other events left out, because too many overlap on a track or there are too many tracks.
+    /// Number of slices and other events that were left out, because too many overlap on a track or there are too many
+    /// tracks.
     pub left_out: u64,
-    /// Size of the trace, bytes.
+    /// Size of the trace, in bytes.
     pub bytes: u64,
 }
 
 /// Writes the timeline of a window of journals. Memory is bounded by what a history keeps.
 ///
 /// # Errors
-/// If the log cannot be read, has no journal, or the trace cannot be written. The written part is no valid trace then.
+/// If the log cannot be read, has no journal, or the trace cannot be written. The written part is then not a valid
+/// trace.
 pub fn write_timeline(
     log: &dyn EventLog,
     out: impl io::Write,

@@ -1,4 +1,4 @@
-//! Names that recur: of events, by which Perfetto colours them, and of annotations.
+//! Names that occur repeatedly: of events, which Perfetto colours by name, and of annotations.
 
 use warptape_replay::history::RoundEnd;
 use warptape_schemas::journal::{BreakerState, ReleaseCause, ReleaseReason, TaskClass};
@@ -14,7 +14,7 @@ macro_rules! names {
             /// All names with their texts.
             pub(crate) const ALL: &[($names, &str)] = &[$(($names::$name, $text),)+];
 
-            /// The number of the name in the trace; 0 means no name.
+            /// Returns the number of the name in the trace; 0 means no name.
             pub(crate) fn iid(self) -> u64 {
                 self as u64 + 1
             }
@@ -67,7 +67,7 @@ names! {
 }
 
 names! {
-    /// Names of annotations of an event. Names of times end in `_ns`.
+    /// Names of an event's annotations. Names of times end in `_ns`.
     Key {
         Batch = "batch",
         Sequence = "sequence",

@@ -13,9 +13,9 @@ use crate::proto::{
 
 /// Tag and wire type of [`crate::proto::Trace::packet`].
 const PACKET_KEY: u8 = 1 << 3 | 2;
-/// The only sequence of a trace.
+/// Number of the only sequence in a trace.
 const SEQUENCE: u32 = 1;
-/// Most bytes shown of a text from a record.
+/// Greatest number of bytes shown of a text from a record.
 const TEXT_BYTES_MAX: usize = 200;
 
 /// An interval, ns since the epoch.
@@ -28,17 +28,17 @@ pub(crate) struct Span {
 /// Annotations of an event.
 pub(crate) type Notes = Vec<DebugAnnotation>;
 
-/// An annotation with a number.
+/// Returns an annotation with a number.
 pub(crate) fn number(key: Key, value: impl Into<i64>) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: Some(value.into()), string_value: None }
 }
 
-/// An annotation with a text.
+/// Returns an annotation with a text.
 pub(crate) fn text(key: Key, value: &str) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(key.iid()), int_value: None, string_value: Some(short(value)) }
 }
 
-/// The part of a text that is shown.
+/// Returns the part of a text that is shown.
 pub(crate) fn short(text: &str) -> String {
     text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
 }
@@ -51,7 +51,7 @@ pub(crate) struct Event {
     pub(crate) notes: Notes,
 }
 
-/// Writes and counts packets; it does not know their meaning.
+/// Writes and counts packets, without knowing their meaning.
 pub(crate) struct Packets<W> {
     out: W,
     buffer: Vec<u8>,
@@ -64,13 +64,13 @@ impl<W: Write> Packets<W> {
         Self { out, buffer: Vec::new(), has_begun: false, bytes: 0 }
     }
 
-    /// Writes the clock of times, and the interned names, unless they were written.
+    /// Writes the clock of times, and the interned names, unless they are already written.
     pub(crate) fn begin_trace(&mut self, at_ns: i64) -> io::Result<()> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        // Two clocks that agree: the trace is shown by the wall clock, and queries by the default clock give the same
-        // times.
+        // The two clocks agree: Perfetto shows the trace by the wall clock, and queries by the default clock give the
+        // same times.
         let timestamp = Some(time(at_ns));
         let clocks = [CLOCK_REALTIME, CLOCK_BOOTTIME].map(|id| Clock { clock_id: Some(id), timestamp });
         let primary_trace_clock = Some(CLOCK_REALTIME);
@@ -104,7 +104,7 @@ impl<W: Write> Packets<W> {
         })
     }
 
-    /// Begins a slice. Its nested slices follow, then its end.
+    /// Begins a slice. Its nested slices follow, and then its end.
     pub(crate) fn begin(&mut self, track: u64, at_ns: i64, name: Name, event: Event) -> io::Result<()> {
         self.named(EventType::SliceBegin, track, at_ns, name, event)
     }
@@ -126,14 +126,14 @@ impl<W: Write> Packets<W> {
         self.named(EventType::Instant, track, at_ns, name, event)
     }
 
-    /// Sets the value of a counter from a time on.
+    /// Sets the value of a counter, starting at a time.
     pub(crate) fn count(&mut self, track: u64, at_ns: i64, value: i64) -> io::Result<()> {
         let r#type = Some(EventType::Counter.into());
         let event = TrackEvent { r#type, counter_value: Some(value), ..TrackEvent::default() };
         self.event(track, at_ns, event)
     }
 
-    /// Ends the trace; returns the writer, and the number of bytes.
+    /// Ends the trace. Returns the writer and the number of bytes.
     pub(crate) fn finish(mut self) -> io::Result<(W, u64)> {
         self.begin_trace(0)?;
         self.out.flush()?;
@@ -171,7 +171,7 @@ impl<W: Write> Packets<W> {
     }
 }
 
-/// A time in a trace, where none is before the epoch.
+/// Converts a time for a trace, in which no time is before the epoch.
 fn time(at_ns: i64) -> u64 {
     at_ns.max(0).cast_unsigned()
 }

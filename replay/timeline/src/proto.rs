@@ -16,10 +16,10 @@ pub struct TracePacket {
     /// Time, by the clock in the sequence's defaults.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
-    /// The sequence, within which names are interned.
+    /// Number of the sequence within which names are interned.
     #[prost(uint32, optional, tag = "10")]
     pub trusted_packet_sequence_id: Option<u32>,
-    /// See [`SEQUENCE_BEGINS`] and [`SEQUENCE_GOES_ON`].
+    /// Flags of the sequence: [`SEQUENCE_BEGINS`] or [`SEQUENCE_GOES_ON`].
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
     /// Clocks that show the same time.
@@ -28,7 +28,7 @@ pub struct TracePacket {
     /// An event on a track.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
-    /// Names for the numbers used from here on.
+    /// Names for numbers that later packets use.
     #[prost(message, optional, tag = "12")]
     pub interned_data: Option<InternedData>,
     /// Defaults for packets that do not set these fields.
@@ -39,12 +39,12 @@ pub struct TracePacket {
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
-/// Value of [`TracePacket::sequence_flags`]: earlier state does not count.
+/// Value of [`TracePacket::sequence_flags`]: earlier state is dropped.
 pub const SEQUENCE_BEGINS: u32 = 1;
-/// Value of [`TracePacket::sequence_flags`]: names interned earlier are used.
+/// Value of [`TracePacket::sequence_flags`]: names that were interned earlier are used.
 pub const SEQUENCE_GOES_ON: u32 = 2;
 
-/// See [`TracePacket::trace_packet_defaults`].
+/// Contents of [`TracePacket::trace_packet_defaults`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TracePacketDefaults {
     /// Clock of the timestamps.
@@ -57,13 +57,13 @@ pub const CLOCK_REALTIME: u32 = 1;
 /// The default clock of a trace.
 pub const CLOCK_BOOTTIME: u32 = 6;
 
-/// See [`TracePacket::clock_snapshot`].
+/// Contents of [`TracePacket::clock_snapshot`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ClockSnapshot {
     /// The clocks.
     #[prost(message, repeated, tag = "1")]
     pub clocks: Vec<Clock>,
-    /// The clock by which the trace is shown.
+    /// Number of the clock by which Perfetto shows the trace.
     #[prost(uint32, optional, tag = "2")]
     pub primary_trace_clock: Option<u32>,
 }
@@ -71,10 +71,10 @@ pub struct ClockSnapshot {
 /// The reading of a clock.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Clock {
-    /// The clock.
+    /// Number of the clock.
     #[prost(uint32, optional, tag = "1")]
     pub clock_id: Option<u32>,
-    /// Its time, in nanoseconds.
+    /// Time of the clock, in nanoseconds.
     #[prost(uint64, optional, tag = "2")]
     pub timestamp: Option<u64>,
 }
@@ -85,47 +85,47 @@ pub struct TrackDescriptor {
     /// Number of the track in events.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
-    /// Its name.
+    /// Name of the track.
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
-    /// The process, if the track is that of a process.
+    /// The process, if the track belongs to a process.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
-    /// The track below which it is shown.
+    /// Track below which this one is shown.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     /// The counter, if the track is a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
-    /// Order of the tracks below it; see [`EXPLICIT_ORDER`].
+    /// Order of the tracks below this one; see [`EXPLICIT_ORDER`].
     #[prost(int32, optional, tag = "11")]
     pub child_ordering: Option<i32>,
-    /// Its place among the tracks of its parent.
+    /// Position of the track among the children of its parent.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
-    /// Its contents, in words.
+    /// Description of the track's contents.
     #[prost(string, optional, tag = "14")]
     pub description: Option<String>,
 }
 
-/// Value of [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
+/// Value of [`TrackDescriptor::child_ordering`]: in the order of [`TrackDescriptor::sibling_order_rank`].
 pub const EXPLICIT_ORDER: i32 = 3;
 
-/// See [`TrackDescriptor::process`].
+/// Contents of [`TrackDescriptor::process`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ProcessDescriptor {
     /// A number that is unique within the trace.
     #[prost(int32, optional, tag = "1")]
     pub pid: Option<i32>,
-    /// Its name.
+    /// Name of the process.
     #[prost(string, optional, tag = "6")]
     pub process_name: Option<String>,
 }
 
-/// See [`TrackDescriptor::counter`].
+/// Contents of [`TrackDescriptor::counter`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct CounterDescriptor {
-    /// The counted thing, as a name.
+    /// Name of the counted quantity.
     #[prost(string, optional, tag = "6")]
     pub unit_name: Option<String>,
 }
@@ -139,7 +139,7 @@ pub struct TrackEvent {
     /// Type of the event; see [`EventType`].
     #[prost(enumeration = "EventType", optional, tag = "9")]
     pub r#type: Option<i32>,
-    /// Its name, interned.
+    /// Interned name of the event.
     #[prost(uint64, optional, tag = "10")]
     pub name_iid: Option<u64>,
     /// The track.
@@ -148,10 +148,10 @@ pub struct TrackEvent {
     /// Value of a counter.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
-    /// Flows that begin here or go through.
+    /// Flows that begin at the event or pass through it.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub flow_ids: Vec<u64>,
-    /// Flows that end here.
+    /// Flows that end at the event.
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub terminating_flow_ids: Vec<u64>,
 }
@@ -168,25 +168,25 @@ pub enum EventType {
     SliceEnd = 2,
     /// An instant event.
     Instant = 3,
-    /// A counter has a value from here on.
+    /// A counter has a new value from this time on.
     Counter = 4,
 }
 
 /// An annotation of an event.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DebugAnnotation {
-    /// Its name, interned.
+    /// Interned name of the annotation.
     #[prost(uint64, optional, tag = "1")]
     pub name_iid: Option<u64>,
-    /// A number.
+    /// Value of the annotation, if it is a number.
     #[prost(int64, optional, tag = "4")]
     pub int_value: Option<i64>,
-    /// A text.
+    /// Value of the annotation, if it is a text.
     #[prost(string, optional, tag = "6")]
     pub string_value: Option<String>,
 }
 
-/// See [`TracePacket::interned_data`].
+/// Contents of [`TracePacket::interned_data`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct InternedData {
     /// Names of events.

@@ -1,7 +1,7 @@
 //! Draws the events on each track, item by item.
 //!
-//! An item is drawn at its end, as a slice with begin and end: a trace may have its packets in any order of time. The
-//! timeline keeps the time at which each row is free, and beginnings of things that two items tell.
+//! An item is drawn at its end, as a slice with start and end, because the packets of a trace need no order in time.
+//! The timeline keeps the time at which each row is free, and the starts that two items share.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,22 +19,22 @@ use crate::proto::DebugAnnotation;
 use crate::tracks::{Numbers, Of, Overlap, Tracks};
 use crate::{Drawn, words};
 
-/// Bit of the flows of batches; the next one is that of tasks. So neither has the number of another flow.
+/// Bit in the numbers of batches' flows; the next bit is that of tasks. So no other flow has the same number.
 const FLOW_OF_BATCH: u64 = 1 << 63;
 const FLOW_OF_TASK: u64 = 1 << 62;
-/// Bits of the number within a process life.
+/// Number of bits for the number within a process life.
 const FLOW_BITS: u32 = 40;
 
 /// Draws items into a trace.
 pub struct Timeline<W> {
     pub(crate) out: Packets<W>,
     pub(crate) drawn: Drawn,
-    /// True if things that began before the first item are drawn from its time on.
+    /// True if items that began before the first item are drawn from that item's time on.
     is_window: bool,
     numbers: Numbers,
     flows: u64,
     life: Option<Drawing>,
-    /// The partition of the journal, and the beginning of its window.
+    /// Partition of the journal, and the beginning of its window.
     journal: Option<(i32, Option<i64>)>,
 }
 
@@ -47,14 +47,14 @@ struct Drawing {
     last_ns: i64,
     assigned: BTreeMap<PartitionId, (i64, Option<Assigned>)>,
     breakers: BTreeMap<LaneId, (Moment, Breaker)>,
-    /// Number of lanes that were wanted when the window began, while that beginning is not known.
+    /// Number of lanes that were wanted when the window began, while that beginning is unknown.
     wanted_before: Option<i32>,
-    /// Flows of groups that have moved and were not placed again.
+    /// Flows of groups that moved and were not placed yet.
     moved: BTreeMap<(PartitionId, GroupIndex), u64>,
 }
 
 impl<W: Write> Timeline<W> {
-    /// Makes a trace that is written to `out`. In a window of a journal, things that began earlier are drawn from the
+    /// Creates a trace that is written to `out`. In a window of a journal, items that began earlier are drawn from the
     /// window's beginning on.
     pub fn new(out: W, is_window: bool) -> Self {
         Self {
@@ -97,19 +97,19 @@ impl<W: Write> Timeline<W> {
             Item::Slice(slice) => self.task_slice(slice),
             Item::Transaction(transaction) => self.transaction(transaction),
             Item::Level(level) => self.level(level),
-            // The tracks already show that nothing was done.
+            // The tracks themselves already show that nothing was done.
             Item::Hole(_) => Ok(()),
         }
     }
 
-    /// Takes note of an item before the window, because its open breakers may stay open in the window.
+    /// Notes an item from before the window, because a breaker that it opened may stay open in the window.
     pub fn add_before(&mut self, item: &Item) {
         if let (Item::Breaker(change), Some(life)) = (item, &mut self.life) {
             life.breakers.insert(change.breaker.lane, (change.at, change.breaker));
         }
     }
 
-    /// Ends the history; returns the writer, and what was drawn.
+    /// Ends the history. Returns the writer, and the counts of the drawn items.
     ///
     /// # Errors
     /// If the trace cannot be written.
@@ -143,7 +143,7 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    /// Draws what is open at the end of a life, until the last time seen.
+    /// Draws items that are open at the end of a life, until the last time seen.
     fn end_life(&mut self) -> io::Result<()> {
         let Some(life) = &mut self.life else { return Ok(()) };
         let (assigned, breakers) = (std::mem::take(&mut life.assigned), std::mem::take(&mut life.breakers));
@@ -158,7 +158,7 @@ impl<W: Write> Timeline<W> {
         Ok(())
     }
 
-    /// Takes note of the end of an item.
+    /// Notes the end of an item.
     fn hear(&mut self, item: &Item) {
         let Some(at_ns) = ended_ns(item) else { return };
         if let Some(life) = &mut self.life {
@@ -173,23 +173,23 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// The last time seen in this life.
+    /// Returns the last time seen in this life.
     pub(crate) fn last_ns(&self) -> i64 {
         self.life.as_ref().map_or(0, |life| life.last_ns)
     }
 
-    /// A new unique number for a flow.
+    /// Returns a new unique number for a flow.
     pub(crate) fn next_flow(&mut self) -> u64 {
         self.flows += 1;
         self.flows
     }
 
-    /// The flow from a batch to its transaction.
+    /// Returns the flow from a batch to its transaction.
     pub(crate) fn flow_of_batch(&self, batch: i64) -> u64 {
         FLOW_OF_BATCH | self.flow_within_life(batch)
     }
 
-    /// The flow of the slices of a task.
+    /// Returns the flow that connects the slices of a task.
     pub(crate) fn flow_of_task(&self, task: i64) -> u64 {
         FLOW_OF_TASK | self.flow_within_life(task)
     }
@@ -199,19 +199,19 @@ impl<W: Write> Timeline<W> {
         (life << FLOW_BITS | number.cast_unsigned() & ((1 << FLOW_BITS) - 1)) & (FLOW_OF_TASK - 1)
     }
 
-    /// A time, moved to the window's beginning or the epoch if it is before.
+    /// Returns a time, moved to the window's beginning or the epoch if it is earlier.
     pub(crate) fn within(&self, at_ns: i64) -> i64 {
         let begins_ns = self.journal.and_then(|(_, begins_ns)| begins_ns);
         at_ns.max(begins_ns.unwrap_or(0)).max(0)
     }
 
-    /// The time by which something began before the window, if it did, as an annotation.
+    /// Returns an annotation with the time by which something began before the window; `None` if it began within.
     pub(crate) fn before_window(&self, begin_ns: i64) -> Option<DebugAnnotation> {
         let before_ns = self.within(begin_ns).saturating_sub(begin_ns);
         (before_ns > 0).then(|| number(Key::BeforeWindow, before_ns))
     }
 
-    /// Row and interval with room for a slice; `None` if there is no room, which is counted.
+    /// Returns a row and an interval with room for a slice; `None` if there is no room, which is counted.
     pub(crate) fn room(
         &mut self,
         of: Of,
@@ -372,7 +372,7 @@ impl<W: Write> Timeline<W> {
         self.instant(Of::Wishes, at.at_ns, Name::Wish, Event { notes, ..Event::default() })
     }
 
-    /// Draws the number of lanes wanted before the window, from the window's beginning on, once that is known.
+    /// Draws the number of lanes wanted before the window, starting at the window's beginning once that is known.
     fn draw_wanted_before(&mut self) -> io::Result<()> {
         let Some((_, Some(begins_ns))) = self.journal else { return Ok(()) };
         let Some(lanes) = self.life.as_mut().and_then(|life| life.wanted_before.take()) else {
@@ -434,7 +434,7 @@ impl<W: Write> Timeline<W> {
     }
 }
 
-/// End of an item, as far as its entries tell; `None` for an item left open by the life's end.
+/// Returns the end of an item, as far as its entries show it; `None` if the item was still open at the life's end.
 fn ended_ns(item: &Item) -> Option<i64> {
     use warptape_replay::history::BatchEnd;
     let moment = match item {

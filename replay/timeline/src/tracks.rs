@@ -1,4 +1,4 @@
-//! The tracks of a process life, and the rows with room for slices.
+//! The tracks of a process life, and their rows, in which slices find room.
 //!
 //! ```text
 //!  process ─┬─ commits                         ┐
@@ -7,7 +7,7 @@
 //!           └─ partition N ── arrivals, …      ┘
 //! ```
 //!
-//! Slices of a row never overlap, for any journal: this module ensures it for all tracks.
+//! Slices in a row never overlap, for any journal. This module ensures it for all tracks.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,9 +18,9 @@ use warptape_schemas::journal::{LaneId, PartitionId};
 use crate::packets::{Packets, Span, short};
 use crate::proto::{CounterDescriptor, EXPLICIT_ORDER, ProcessDescriptor, TrackDescriptor};
 
-/// Most slices that may overlap on a track; more are left out.
+/// Greatest number of slices that may overlap on a track; further ones are left out.
 pub(crate) const ROWS_MAX: usize = 256;
-/// Most tracks of a process life; more are left out.
+/// Greatest number of tracks of a process life; further ones are left out.
 const TRACKS_MAX: usize = 1 << 16;
 /// Upper bound of the ranks of lanes and partitions.
 const RANKS: i32 = 1_000_000;
@@ -46,12 +46,12 @@ pub(crate) enum Of {
     Transactions(PartitionId),
 }
 
-/// The policy for overlapping slices of a track.
+/// How overlapping slices of a track are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overlap {
     /// Slices follow each other; one that would overlap is shortened.
     Never,
-    /// Slices may overlap, and are distributed over several rows.
+    /// Slices may overlap, and are spread over several rows.
     Maybe,
 }
 
@@ -85,7 +85,7 @@ impl Numbers {
 }
 
 impl Tracks {
-    /// Makes the tracks of a process life; `None` for the entries before the journal's first start.
+    /// Creates the tracks of a process life. `life` is `None` for the entries before the journal's first start.
     pub(crate) fn new<W: Write>(
         life: Option<&Life>,
         numbers: &mut Numbers,
@@ -107,7 +107,7 @@ impl Tracks {
         Ok(Self { process, devices, rows: BTreeMap::new(), count: 0 })
     }
 
-    /// The only row of a track; `None` if there are too many tracks.
+    /// Returns the only row of a track; `None` if there are too many tracks.
     pub(crate) fn only<W: Write>(
         &mut self,
         of: Of,
@@ -120,7 +120,7 @@ impl Tracks {
         self.add_row(of, numbers, out)
     }
 
-    /// A row with room for a slice, and the slice's interval there; `None` if there is no room.
+    /// Returns a row with room for a slice, and the slice's interval there; `None` if there is no room.
     pub(crate) fn room<W: Write>(
         &mut self,
         of: Of,
@@ -134,7 +134,7 @@ impl Tracks {
         }
         let rows = self.rows.get_mut(&of).expect("it has a row by now");
         let fits = |row: &&mut TrackRow| overlap == Overlap::Never || row.free_ns <= span.begin_ns;
-        // The free row that was used last, so that few rows are needed.
+        // Uses the free row that was used last, so that few rows are needed.
         let best = rows.iter_mut().filter(fits).max_by_key(|row| row.free_ns);
         if let Some(row) = best {
             let begin_ns = span.begin_ns.max(row.free_ns);
@@ -208,7 +208,7 @@ impl Tracks {
     }
 }
 
-/// The name of a process life.
+/// Returns the name of a process life.
 fn name_of(life: &Life) -> String {
     let (journal, node) = (life.journal, short(&life.started.node));
     match life.began {
@@ -217,7 +217,7 @@ fn name_of(life: &Life) -> String {
     }
 }
 
-/// The track above a track; `None` for the process.
+/// Returns the track above a track; `None` for the process.
 fn parent(of: Of) -> Option<Of> {
     match of {
         Of::Commits
@@ -238,7 +238,7 @@ fn parent(of: Of) -> Option<Of> {
     }
 }
 
-/// The place of a track below its parent.
+/// Returns the position of a track below its parent.
 fn rank(of: Of) -> i32 {
     match of {
         Of::Commits => 0,
@@ -256,7 +256,7 @@ fn rank(of: Of) -> i32 {
     }
 }
 
-/// The contents of a track, in words.
+/// Describes the contents of a track.
 fn description(of: Of) -> &'static str {
     match of {
         Of::Commits => "Transactions from their seal until their outcome was known, with each commit attempt",
@@ -284,7 +284,7 @@ fn description(of: Of) -> &'static str {
 mod tests {
     use super::*;
 
-    /// The places of slices that arrive in the order of their ends.
+    /// Returns the rows and intervals of slices that arrive in the order of their ends.
     fn placed(spans: &[(i64, i64)], overlap: Overlap) -> Vec<(u64, i64, i64)> {
         let (mut numbers, mut out) = (Numbers::default(), Packets::new(Vec::new()));
         let mut tracks = Tracks::new(None, &mut numbers, &mut out).unwrap();

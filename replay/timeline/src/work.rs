@@ -12,7 +12,7 @@ use crate::timeline::Timeline;
 use crate::tracks::{Of, Overlap};
 use crate::words;
 
-/// Most arrivals drawn for a batch: the oldest ones.
+/// Greatest number of arrivals drawn for a batch; the oldest ones are drawn.
 const ARRIVALS_MAX: usize = 8;
 
 impl<W: Write> Timeline<W> {
@@ -54,7 +54,7 @@ impl<W: Write> Timeline<W> {
         self.out.end(row, span.end_ns)
     }
 
-    /// Draws the oldest arrivals of a batch, each with a flow of its own to the batch.
+    /// Draws the oldest arrivals of a batch, each with its own flow to the batch.
     fn arrivals(&mut self, batch: &Batch) -> io::Result<Vec<u64>> {
         let mut found: BTreeMap<(i64, Option<i64>, i32), (&Arrival, i64)> = BTreeMap::new();
         for piece in batch.parts.iter().flat_map(|part| &part.pieces) {
@@ -79,7 +79,7 @@ impl<W: Write> Timeline<W> {
         Ok(flows)
     }
 
-    /// Draws a slice of a task on its lane. Tasks and batches of a lane may overlap, so each have a track.
+    /// Draws a slice of a task on its lane. Tasks and batches of a lane may overlap, so they have separate tracks.
     pub(crate) fn task_slice(&mut self, slice: &Slice) -> io::Result<()> {
         let (run, end_ns) = (&slice.run, slice.done.map_or(self.last_ns(), |(done, _)| done.at_ns));
         let mut notes = vec![
@@ -130,7 +130,7 @@ impl<W: Write> Timeline<W> {
     }
 }
 
-/// Annotations of a batch, whatever its outcome.
+/// Returns the annotations of a batch that do not depend on its outcome.
 fn notes_of(batch: &Batch) -> Notes {
     let (dispatch, dispatched_ns) = (&batch.dispatch, batch.at.at_ns);
     let trigger = match batch.trigger {

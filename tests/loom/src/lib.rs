@@ -1,5 +1,5 @@
-//! Files of the workspace compiled with loom's locks, and models of their use by threads. Each model runs in every
-//! order of the threads' steps.
+//! Source files of the workspace, compiled with loom's locks, and models of how threads use them. Loom runs each model
+//! in every order of the threads' steps.
 #![allow(dead_code, reason = "the files have more than the models use")]
 
 mod sync;

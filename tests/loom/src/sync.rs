@@ -1,12 +1,12 @@
-//! The replacement of `std::sync` in the compiled files.
+//! Replaces `std::sync` in the compiled files.
 
 use std::sync::LockResult;
 use std::time::Duration;
 
 pub use loom::sync::{Arc, Mutex, MutexGuard};
 
-/// Loom's condition variable, with a wait of std that it lacks. Time never runs out here: a thread that nobody wakes is
-/// a deadlock, which loom finds.
+/// Loom's condition variable, with a wait method of std that loom lacks. Time never runs out here: if nobody wakes a
+/// thread, loom reports a deadlock.
 #[derive(Default)]
 pub struct Condvar(loom::sync::Condvar);
 

@@ -19,7 +19,7 @@ use crate::coverage::Coverage;
 use crate::sequential::Outputs;
 
 impl World {
-    /// Compares the committed topics with the sequential run, and counts the situations in the journals.
+    /// Compares the committed topics with the sequential run, and counts the situations found in the journals.
     pub(super) fn check(&mut self, expected: &[Outputs]) -> Result<(), Failure> {
         if let Some(impossible) = &self.impossible {
             return Err(Failure::Outputs(impossible.clone()));
@@ -42,7 +42,7 @@ impl World {
             }
             let end = self.source[partition as usize].len() as i64;
             let committed = self.committed.offsets.get(&partition).copied().unwrap_or(0);
-            // The marker after the last record may or may not be included.
+            // The committed offset may or may not include the marker after the last record.
             if !(end..=end + MARKERS).contains(&committed) {
                 let found = format!("partition {partition}: committed offset {committed} of {end}");
                 return Err(Failure::Outputs(found));
@@ -58,7 +58,7 @@ impl World {
         Ok(())
     }
 
-    /// Counts an entry's situations of lanes on devices and of moving groups.
+    /// Counts the situations of an entry that concern lanes on devices and moving groups.
     fn count(&self, entry: &JournalEntry, coverage: &mut Coverage) {
         match &entry.input {
             Input::LaneLost(lost) if self.config.core.is_on_device(lost.lane) => {
@@ -106,7 +106,7 @@ impl World {
         coverage.moves_balanced += entry.decisions.iter().filter(balances).count();
     }
 
-    /// Checks that every entry follows its predecessor, and that its step makes its decisions.
+    /// Checks that every entry follows its predecessor, and that stepping its input gives its decisions.
     fn check_journal(&self, ordinal: i32, coverage: &mut Coverage) -> Result<(), Failure> {
         let mut scheduler = Scheduler::new();
         let mut checkpoint = None;
@@ -126,7 +126,7 @@ impl World {
                 scheduler = Scheduler::new();
             }
             match &entry.input {
-                // The checkpoint has the state before its first part.
+                // The checkpoint contains the state before its first part.
                 Input::Checkpoint(Checkpoint { part: 0, .. }) => {
                     checkpoint = Some((scheduler.checkpoint(), entry.clone()));
                 }

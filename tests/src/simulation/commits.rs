@@ -1,22 +1,22 @@
-//! Checks of a journal's records of its process's commits.
+//! Checks the records that a journal has of its process's commits.
 
 use warptape_schemas::journal::{CommitOutcome, Input, JournalEntry};
 
-/// The entries read of one process life.
+/// The entries of one process life that were read so far.
 #[derive(Default)]
 pub(super) struct Commits {
-    /// Times of the life's entries, starting at the sequence of the first.
+    /// Times of the life's entries, in order of sequence.
     times: Vec<i64>,
     first_sequence: i64,
-    /// The newest `Sealed` that is not known to be committed.
+    /// Sequence of the newest `Sealed` that is not known to be committed; `None` if there is none.
     open: Option<i64>,
-    /// The newest outcome: its transaction and attempt, the outcome itself, and the time of its end.
+    /// The newest outcome: its transaction and attempt, the outcome itself, and its end time; `None` before the first.
     last: Option<(i64, i32, CommitOutcome, i64)>,
 }
 
 impl Commits {
-    /// Takes the next entry. Each `Sealed` except the last of a life has its outcome before the next one. The times of
-    /// sealing, sending, ending and reporting never decrease.
+    /// Adds the next entry. Each `Sealed` except the last of a life must have an outcome before the next one. The times
+    /// of sealing, sending, ending and reporting must never decrease.
     pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
         if matches!(entry.input, Input::Started(_)) {
             *self = Self { first_sequence: entry.sequence, ..Self::default() };

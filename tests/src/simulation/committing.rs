@@ -1,4 +1,5 @@
-//! The commit thread of a simulated process: transactions are written, rejected, aborted, or have an unknown outcome.
+//! The commit thread of a simulated process. Its transactions are written, rejected or aborted, or have an unknown
+//! outcome.
 
 use warptape_engine::{CommitAttempt, CommitRequest, Event};
 use warptape_pipeline::runtime::records_of;
@@ -8,7 +9,7 @@ use super::snapshots::in_first_place;
 use super::{Failure, Plant, World};
 
 impl Process {
-    /// The commit thread finishes its transaction.
+    /// Finishes the running transaction, in place of the commit thread.
     pub(super) fn finish_commit(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some((sent_ns, request)) = self.around.in_flight.take() else { return Ok(()) };
         let mut attempt = CommitAttempt { sent_ns, ended_ns: world.now_ns, looked_up: false };
@@ -45,7 +46,7 @@ impl Process {
 }
 
 impl Around {
-    /// Returns true if the fence and the group let a request commit.
+    /// True if the fence and the group let a request commit.
     pub(super) fn is_allowed(&self, request: &CommitRequest, world: &World) -> bool {
         world.plant == Plant::DoubleOwner
             || request.sealed.iter().all(|sealed| {

@@ -1,5 +1,5 @@
-//! Operators' commands in a simulated run: sent at any time, and interrupted by crashes. In the end each one that was
-//! read has one answer.
+//! Operators' commands in a simulated run: sent at any time, and interrupted by crashes. In the end, each command that
+//! was read must have exactly one answer.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use super::process::Process;
 use super::{Failure, World};
 use crate::random::Random;
 
-/// Commands of a run, by the number of the process.
+/// Commands of a run, by the ordinal of the process.
 #[derive(Default)]
 pub(super) struct Controls {
-    /// Commands in the log.
+    /// Commands in the log, encoded.
     log: BTreeMap<i32, Vec<Vec<u8>>>,
-    /// Committed next-to-read offsets.
+    /// Committed offsets of the next command to read.
     pub(super) offsets: BTreeMap<i32, i64>,
 }
 
 impl Process {
-    /// The process reads its next command; if there is none, one is sent.
+    /// Reads the process's next command; if there is none, sends one.
     pub(super) fn control(&mut self, world: &mut World) -> Result<(), Failure> {
         if !self.core.wants().is_some_and(|wants| wants.controls) {
             return Ok(());
@@ -73,7 +73,7 @@ fn command(random: &mut Random, lanes: usize, now_ns: i64) -> Vec<u8> {
 }
 
 impl World {
-    /// Checks that each command before the committed offset has one answer, in order.
+    /// Checks that each command before the committed offset has exactly one answer, in order.
     pub(super) fn check_controls(&mut self) -> Result<(), Failure> {
         let mut outcomes = [0, 0];
         for (&ordinal, &committed) in &self.controls.offsets {

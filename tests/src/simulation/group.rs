@@ -1,4 +1,4 @@
-//! The consumer group: the owners of partitions, and their changes.
+//! The consumer group: which process owns which partition, and how this changes.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use super::Simulation;
 enum Owner {
     Nobody,
     Process(usize),
-    /// This process was asked to hand it over, and has not done so yet.
+    /// The process was asked to hand the partition over, and has not done so yet.
     Leaving(usize),
 }
 
-/// By partition, its owner.
+/// The owner of each partition.
 #[derive(Debug)]
 pub(super) struct Group(Vec<Owner>);
 
@@ -24,23 +24,23 @@ impl Group {
         Self(vec![Owner::Nobody; partitions])
     }
 
-    /// Returns true if the group accepts a partition's offsets from a process.
+    /// True if the group accepts a partition's offsets from a process.
     pub(super) fn is_member(&self, process: usize, partition: i32) -> bool {
         let owner = self.0[partition as usize];
         owner == Owner::Process(process) || owner == Owner::Leaving(process)
     }
 
-    /// Returns true if the group lets a process keep a partition.
+    /// True if the group lets a process keep a partition.
     pub(super) fn is_kept(&self, process: usize, partition: i32) -> bool {
         self.0[partition as usize] == Owner::Process(process)
     }
 
-    /// A process has released the revoked partitions.
+    /// Frees the partitions that a process was asked to hand over and has released.
     pub(super) fn release(&mut self, process: usize) {
         self.give_back(Owner::Leaving(process));
     }
 
-    /// A process is gone.
+    /// Frees all partitions of a process that is gone.
     pub(super) fn leave(&mut self, process: usize) {
         self.give_back(Owner::Leaving(process));
         self.give_back(Owner::Process(process));
@@ -81,7 +81,7 @@ impl Simulation {
         }
     }
 
-    /// Takes partitions from a process: revoked, or lost without notice.
+    /// Takes partitions from a process. They are lost without notice if `may_lose` is set, and revoked otherwise.
     pub(super) fn rebalance(&mut self, may_lose: bool) {
         let Self { world, processes } = self;
         let first = world.random.index(world.group.0.len());
@@ -90,7 +90,7 @@ impl Simulation {
         if process.around.source.stands_still {
             return;
         }
-        // The drawn one, and some more of the same process.
+        // Takes the drawn partition, and some others of the same process.
         let mut partitions = Vec::new();
         for (partition, owner) in world.group.0.iter_mut().enumerate() {
             let goes = partition == first || world.random.one_in(2);

@@ -1,4 +1,4 @@
-//! The group's offsets, which are set from outside while no process runs, and a process's comparison of them with the
+//! The group's offsets, which are set from outside while no process runs, and how a process compares them with the
 //! journals.
 
 use warptape_engine::{Assigned, Claims, Committed, JournalPositions};
@@ -8,21 +8,21 @@ use super::source::end_of;
 use super::{Failure, Plant, Simulation, World};
 use crate::random::Random;
 
-/// The positions in the journals of all processes, as far as read.
+/// The positions in the journals of all processes, as far as they have been read.
 #[derive(Default)]
 pub(super) struct Journals {
     positions: Vec<JournalPositions>,
-    /// Number of entries read.
+    /// Number of entries read from each journal.
     read: Vec<usize>,
 }
 
-/// Draws an offset before, at or after the right one, or none.
+/// Draws an offset before, at or after the right one; `None` for no offset.
 fn any_offset(random: &mut Random, end: i64) -> Option<i64> {
     (!random.one_in(3)).then(|| random.between(0, end + 3))
 }
 
 impl World {
-    /// Returns the positions in the journal of a process.
+    /// Returns the positions that the journal of a process contains.
     pub(super) fn positions(&mut self, ordinal: i32) -> JournalPositions {
         self.read_journals();
         self.journals.positions[ordinal as usize].clone()
@@ -46,7 +46,7 @@ impl World {
         }
     }
 
-    /// Decides where a process continues with a partition.
+    /// Decides at which offset a process continues with a partition.
     pub(super) fn hold(&mut self, partition: i32) -> Assigned {
         let records = self.source[partition as usize].len();
         let end = end_of(records, self.published(records), self);
@@ -81,7 +81,7 @@ impl World {
         behind.max(self.snapshots.newest(partition).unwrap_or(0))
     }
 
-    /// Removes records that snapshots cover from the log.
+    /// Removes from the log some records that snapshots cover.
     fn remove_ticks(&mut self) {
         self.read_journals();
         for partition in 0..self.source.len() {
@@ -119,7 +119,7 @@ fn set(offsets: &mut std::collections::BTreeMap<i32, i64>, partition: i32, offse
 }
 
 impl Simulation {
-    /// Ends all processes for a while, in which the group's offsets are set from outside, and old ticks are removed.
+    /// Ends all processes for a while. Meanwhile the group's offsets are set from outside, and old ticks are removed.
     pub(super) fn rest(&mut self) -> Result<(), Failure> {
         let there: Vec<usize> =
             (0..self.processes.len()).filter(|&index| self.processes[index].is_some()).collect();

@@ -1,4 +1,4 @@
-//! A simulated lane: the steps of a lane's threads, one after another, when the seed decides.
+//! A simulated lane. It performs the steps of a lane's threads one after another, when the seed decides.
 
 use std::collections::VecDeque;
 
@@ -14,19 +14,19 @@ use super::risk::POSITIONS;
 use super::{Failure, Plant, World, swap_prices};
 use crate::random::Random;
 
-/// A lane with its waiting commands, and its results that the core does not know yet.
+/// A lane with its waiting commands, and the results that the core has not received.
 pub(super) struct SimulatedLane {
     pub(super) life: u32,
-    /// The lane uses one in `pace` opportunities to work: some lanes are slow.
+    /// Interval between the opportunities that the lane uses; it is longer for slow lanes.
     pub(super) pace: u64,
-    /// The operation in which it hangs; `None` if it works.
+    /// The operation in which the lane hangs; `None` if it works.
     pub(super) hangs: Option<Doing>,
-    /// The lane's stages, opened on first use.
+    /// The lane's stages; `None` until they are first used.
     stages: Option<LaneStages>,
-    /// Slices of a lane on a device.
+    /// Runs slices on the lane's device; `None` for lanes without a device.
     background: Option<DeviceSlices>,
     pub(super) commands: VecDeque<LaneCommand>,
-    /// Slices waiting for the threads of slices.
+    /// Slices that wait for the slice threads.
     pub(super) slices: VecDeque<Slice>,
     pub(super) results: VecDeque<SimulatedResult>,
 }
@@ -37,12 +37,12 @@ pub(super) enum SimulatedResult {
     Slice { slice: i64, partial: Partial },
 }
 
-/// Situations that a batch met.
+/// Situations that occurred when a batch began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
-    /// True if it was begun while another one was running.
+    /// True if the batch began while another one was running.
     pub(super) batch: bool,
-    /// True if it overtook an earlier slice.
+    /// True if the batch overtook an earlier slice.
     pub(super) slice: bool,
 }
 
@@ -60,12 +60,12 @@ impl SimulatedLane {
         }
     }
 
-    /// Returns true if it has work and does not hang.
+    /// True if the lane has work and does not hang.
     pub(super) fn has_work(&self) -> bool {
         self.hangs.is_none() && !(self.commands.is_empty() && self.slices.is_empty())
     }
 
-    /// Returns the usage of its device's memory in bytes.
+    /// Returns the memory use of the lane's device, in bytes; `None` if there is none.
     pub(super) fn memory_bytes(&self) -> Option<[usize; 3]> {
         self.stages.as_ref().and_then(LaneWork::memory_bytes)
     }
@@ -84,20 +84,19 @@ impl SimulatedLane {
         let is_batch = matches!(command, LaneCommand::Run(_));
         let met = Met { batch: stages.is_running(), slice: is_batch && !self.slices.is_empty() };
         self.results.extend(stages.obey(command)?.map(SimulatedResult::Lane));
-        // As in a lane's thread, a batch is finished when there is no other work.
+        // As in a lane's thread, a batch is finished if there is no other work.
         if self.commands.is_empty() {
             self.results.extend(stages.finish()?.map(SimulatedResult::Lane));
         }
         Ok(met)
     }
 
-    /// Opens the lane if it is not open.
+    /// Opens the lane unless it is open.
     pub(super) fn open(&mut self, config: &EngineConfig, index: usize) -> Result<(), DeviceError> {
         open(&mut self.stages, &mut self.background, config, index).map(drop)
     }
 
-    /// Runs the waiting slice, like the threads of slices once the lane is open. Returns true if the lane's device ran
-    /// it.
+    /// Runs the next waiting slice, like the slice threads of an open lane. Returns true if the lane's device ran it.
     pub(super) fn run_slice(&mut self, isa: Isa) -> Result<bool, DeviceError> {
         let Some(slice) = self.slices.pop_front() else { return Ok(false) };
         let background = self.background.as_mut().filter(|_| !slice.task.is_host_only());
@@ -111,7 +110,7 @@ impl SimulatedLane {
     }
 }
 
-/// Returns the stages of a lane, opened on first use.
+/// Returns the stages of a lane, and opens them on first use.
 fn open<'a>(
     stages: &'a mut Option<LaneStages>,
     background: &mut Option<DeviceSlices>,
@@ -129,7 +128,7 @@ fn open<'a>(
 }
 
 impl Process {
-    /// A lane executes a command, or fails.
+    /// Executes a command of a lane, which may fail.
     pub(super) fn work(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(index) = self.around.any_lane(world, SimulatedLane::has_work) else { return Ok(()) };
         let lane = self.around.lanes[index].as_mut().expect("it was found");
@@ -167,8 +166,8 @@ impl Process {
         }
     }
 
-    /// A lane has met an error of its device. The other lanes on the device will meet it as well, unless it was only a
-    /// lack of memory.
+    /// Handles an error of a lane's device. The other lanes on the device will also meet it, unless it was only a lack
+    /// of memory.
     fn fail_device(&mut self, index: usize, error: &DeviceError, world: &mut World) -> Result<(), Failure> {
         world.coverage.device_faults += 1;
         if !matches!(error, DeviceError::OutOfMemory { .. }) {
@@ -184,7 +183,7 @@ impl Process {
         news.map_or(Ok(()), |news| self.tell(news, world))
     }
 
-    /// Measures a lane: slow per batch, or slow per row.
+    /// Reports a measurement of a lane, with a random time per batch and per row.
     pub(super) fn measure(&mut self, world: &mut World) -> Result<(), Failure> {
         let index = world.random.index(self.around.lanes.len());
         let Some(lane) = self.around.lanes[index].as_ref().filter(|_| self.around.config.routes()) else {
@@ -197,7 +196,7 @@ impl Process {
         self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
-    /// A lane fails, with all its work.
+    /// Makes a lane fail, with all its work.
     pub(super) fn lose_lane(&mut self, index: usize, world: &mut World) -> Result<(), Failure> {
         let Some(lane) = &self.around.lanes[index] else { return Ok(()) };
         let news = LaneNews::Lost { reason: "simulated".to_owned() };
@@ -205,7 +204,7 @@ impl Process {
         self.tell(Event::Lane { lane: index as LaneId, life, news }, world)
     }
 
-    /// Makes a lane on a device hang: in a batch, or in another operation such as opening its device.
+    /// Makes a lane on a device hang in a batch, or in another operation such as opening the device.
     pub(super) fn hang(&mut self, world: &mut World) {
         let index = world.random.index(self.around.lanes.len());
         let since_ns = world.now_ns;
@@ -265,14 +264,14 @@ impl Process {
 }
 
 impl Around {
-    /// Draws a lane among those for which `has` is true; `None` if there is none.
+    /// Returns a random lane for which `has` is true; `None` if there is none.
     fn any_lane(&self, world: &mut World, has: impl Fn(&SimulatedLane) -> bool) -> Option<usize> {
         let lanes = self.lanes.iter().enumerate();
         let have = lanes.filter(|(_, lane)| lane.as_ref().is_some_and(&has)).map(|(index, _)| index);
         any_of(have.collect(), &mut world.random)
     }
 
-    /// Takes a finished result of a lane; `None` if there is none.
+    /// Removes and returns a finished result of a random lane; `None` if there is none.
     pub(super) fn lane_news(&mut self, world: &mut World) -> Option<Event> {
         let index = self.any_lane(world, |lane| !lane.results.is_empty())?;
         let lane = self.lanes[index].as_mut().expect("it was found");
@@ -290,13 +289,13 @@ impl Around {
         Some(Event::Lane { lane: index as LaneId, life, news })
     }
 
-    /// Returns the hanging lanes with their operations.
+    /// Returns the hanging lanes, each with its operation.
     pub(super) fn doing(&self) -> Vec<(LaneId, Doing)> {
         let of_lane = |(index, lane): (LaneId, &Option<SimulatedLane>)| Some((index, lane.as_ref()?.hangs?));
         (0..).zip(&self.lanes).filter_map(of_lane).collect()
     }
 
-    /// Returns true if a lane exceeds the time allowed for an operation.
+    /// True if a lane exceeds the time allowed for an operation.
     pub(super) fn is_any_overdue(&self, doing: &[(LaneId, Doing)], now_ns: i64) -> bool {
         let times = self.config.core.times;
         let is_overdue = |(_, doing): &(LaneId, Doing)| match doing {

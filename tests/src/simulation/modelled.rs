@@ -1,5 +1,5 @@
-//! What-if of journals: every process's history can be modelled, as recorded and with changes. Each row that arrived is
-//! done once and in order, or accounted for.
+//! What-if of journals: the history of every process can be modelled, as recorded and with changes. Each row that
+//! arrived must be done once and in order, or be accounted for.
 
 use warptape_schemas::decode_journal_entry;
 use warptape_schemas::journal::{Decision, Input};
@@ -27,7 +27,7 @@ impl World {
     }
 }
 
-/// Models a journal as recorded or with one of some changes, by turns. Returns true if rows arrived in it.
+/// Models a journal as recorded, or with one of several changes, in turn. Returns true if rows arrived in it.
 fn check(steps: Vec<Step>, seed: u64) -> Result<bool, String> {
     let recording = match Recording::of_steps(steps) {
         Err(WhatIfError::NothingArrived { .. }) => return Ok(false),
@@ -45,7 +45,7 @@ fn check(steps: Vec<Step>, seed: u64) -> Result<bool, String> {
     let changes = &changed[(seed / FULL_CHECK_EVERY) as usize % changed.len()];
     let told = |error: &dyn std::fmt::Display| format!("{changes:?}: {error}");
     match recording.model(changes, seed) {
-        // A process without a finished batch or slice has no measured durations.
+        // If a process finished no batch or slice, its journal has no measured times.
         Err(WhatIfError::NothingMeasured { .. }) => {}
         Err(error) => return Err(told(&error)),
         Ok(modelled) => check_order("modelled", &modelled.figures).map_err(|error| told(&error))?,

@@ -1,4 +1,5 @@
-//! One process: the core, and around it the steps of the shell's threads, one after another, when the seed decides.
+//! One process: the core, surrounded by the steps of the shell's threads. The steps happen one after another, when the
+//! seed decides.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,9 +21,9 @@ use crate::random::Random;
 pub(super) struct Process {
     pub(super) core: Core,
     pub(super) around: Around,
-    /// True if rows waited when it was asked to end; `None` if it was not asked.
+    /// True if rows waited when the process was asked to end; `None` if it was not asked.
     ending: Option<bool>,
-    /// True if it will not be started again.
+    /// True if the process will not be started again.
     pub(super) leaves: bool,
     /// True if the core has ended with an error that a restart cures.
     pub(super) gave_up: bool,
@@ -31,44 +32,44 @@ pub(super) struct Process {
 /// The environment of a process's core.
 pub(super) struct Around {
     pub(super) ordinal: i32,
-    /// Next command to read; `None` before the first, which is at the committed offset.
+    /// Offset of the next command to read; `None` before the first, which is at the committed offset.
     pub(super) control_next: Option<i64>,
     pub(super) config: EngineConfig,
     pub(super) lanes: Vec<Option<SimulatedLane>>,
-    /// Devices broken by a lane of this process.
+    /// Names of the devices that lanes of this process have broken.
     pub(super) broken_devices: BTreeSet<String>,
     pub(super) source: SimulatedSource,
-    /// Restores not begun by their thread.
+    /// Restores that their thread has not begun.
     pub(super) restores: VecDeque<Restore>,
-    /// Read states that the core has not taken, with the partition and the number.
+    /// States that were read but not yet received by the core, with the partition and the number of the restore.
     pub(super) restored: VecDeque<(i32, u64, Restored)>,
-    /// Pages of evicted symbols, to be read or found.
+    /// Pages of evicted symbols that must be read or found.
     pub(super) page_jobs: VecDeque<PageJob>,
-    /// Partition, still owned, whose pages are missing in the log.
+    /// An owned partition whose pages are missing in the log; `None` if there is none.
     pub(super) pages_missing: Option<i32>,
     pub(super) requests: RequestReader,
     pub(super) background: BackgroundWork,
     /// Assignments for which transactions may commit, by partition.
     pub(super) fence: BTreeMap<i32, u64>,
-    /// The running commit, with the time of its beginning.
+    /// The running commit with its start time; `None` if no commit runs.
     pub(super) in_flight: Option<(i64, Box<CommitRequest>)>,
 }
 
-/// Work of the threads beside the core.
+/// Work of the threads outside the core.
 #[derive(Default)]
 pub(super) struct BackgroundWork {
-    /// Requests being turned into tasks.
+    /// Requests that are being turned into tasks.
     pub(super) preparing: VecDeque<Preparation>,
-    /// Numbers of abandoned ones.
+    /// Numbers of the abandoned requests.
     pub(super) abandoned: BTreeSet<u64>,
-    /// Rounds being concluded.
+    /// Rounds that are being concluded.
     pub(super) concluding: VecDeque<Conclusion>,
-    /// Unanswered questions for prices.
+    /// Requests for prices without an answer.
     pub(super) pricing: VecDeque<AskPrices>,
 }
 
 impl Process {
-    /// Starts a process at the end of the committed state.
+    /// Starts a process from the end of the committed state.
     pub(super) fn start(ordinal: i32, world: &mut World) -> Result<Self, Failure> {
         let last = world.topic("journal", ordinal).last();
         let last = last.map(|record| decode_journal_entry(record).expect("entries are written whole"));
@@ -126,7 +127,7 @@ impl Process {
         self.tell(Event::Stop(Stop::Now), world)
     }
 
-    /// Describes its state, for the report of a seed that does not end.
+    /// Describes the process's state, for the report of a seed that does not end.
     pub(super) fn describe(&self) -> String {
         let (status, around) = (self.core.status(), &self.around);
         format!(
@@ -151,12 +152,12 @@ impl Process {
         )
     }
 
-    /// Returns true if it was asked to finish its accepted work and end.
+    /// True if the process was asked to finish its accepted work and end.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// Returns true if it has ended as requested.
+    /// True if the process has ended as requested.
     pub(super) fn has_ended(&self, world: &mut World) -> bool {
         let Some(had_backlog) = self.ending else { return false };
         let has_ended = self.core.wants().is_none();
@@ -164,13 +165,13 @@ impl Process {
         has_ended
     }
 
-    /// Gives an event to the core, and executes its commands.
+    /// Passes an event to the core, and executes the core's commands.
     pub(super) fn tell(&mut self, event: Event, world: &mut World) -> Result<(), Failure> {
         let told = tell(&mut self.core, &mut Driven { around: &mut self.around, world }, event);
         self.survive(told, world)
     }
 
-    /// Lets the core do its due work.
+    /// Lets the core do the work that is due.
     fn settle(&mut self, world: &mut World) -> Result<(), Failure> {
         let (doing, lost_before) = (self.around.doing(), world.coverage.lanes_lost);
         let settled = settle(&mut self.core, &mut Driven { around: &mut self.around, world });
@@ -181,7 +182,7 @@ impl Process {
         Ok(())
     }
 
-    /// Handles an end of the core that a restart cures.
+    /// Handles an end of the core that a restart cures; returns other failures.
     fn survive(&mut self, result: Result<(), Ended>, world: &mut World) -> Result<(), Failure> {
         match result {
             Ok(()) => return Ok(()),
@@ -197,7 +198,7 @@ impl Process {
         Ok(())
     }
 
-    /// Runs an event of a live process.
+    /// Runs a random event of a live process.
     pub(super) fn event(&mut self, world: &mut World) -> Result<(), Failure> {
         match world.random.index(17) {
             16 if world.random.one_in(4) => self.control(world)?,
@@ -320,7 +321,7 @@ impl Around {
             Command::Accepted { partition, read_to, .. } => {
                 self.source.accept(partition, read_to.min(world.source[partition as usize].len() as i64));
             }
-            // Another process may have processed a partition again that has been released since.
+            // If the partition was released since, another process may have processed it again.
             Command::PagesMissing { partition, .. } => {
                 self.pages_missing = self.fence.contains_key(&partition).then_some(partition);
             }
@@ -335,13 +336,13 @@ impl Around {
     }
 }
 
-/// The environment of a core while it is driven.
+/// The environment of a core during a call.
 struct Driven<'a> {
     around: &'a mut Around,
     world: &'a mut World,
 }
 
-/// The reason why a core is driven no more.
+/// The reason why the core ended.
 enum Ended {
     /// The core has given up, and a restart cures that.
     GaveUp,
@@ -372,7 +373,7 @@ impl Outside for Driven<'_> {
         self.around.execute(command, core, self.world)
     }
 
-    /// Returns some finished results of lanes, as the shell receives them within a turn.
+    /// Returns some finished results of lanes, which the shell also receives within a turn.
     fn lane_news(&mut self) -> Option<Event> {
         let news = if self.world.random.one_in(2) { self.around.lane_news(self.world) } else { None };
         self.world.coverage.news_in_turns += usize::from(news.is_some());
@@ -396,7 +397,7 @@ impl Outside for Driven<'_> {
     }
 }
 
-/// Draws one of several; `None` if there are none.
+/// Returns one of several values at random; `None` if there are none.
 pub(super) fn any_of(several: Vec<usize>, random: &mut Random) -> Option<usize> {
     (!several.is_empty()).then(|| several[random.index(several.len())])
 }

@@ -1,5 +1,5 @@
-//! Risk requests in a simulated run: read, answered, and interrupted by crashes. In the end each has one result, the
-//! right one.
+//! Risk requests in a simulated run: read, answered, and interrupted by crashes. In the end, each must have exactly one
+//! result, and the right one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,22 +22,22 @@ use super::{Failure, Plant, World};
 use crate::random::Random;
 use crate::sequential;
 
-/// Largest number of requests of a partition.
+/// Greatest number of requests of a partition.
 const REQUESTS_MAX: i64 = 12;
-/// Upper bound of deadlines, in nanoseconds: some have passed on arrival, some pass later, some never matter.
+/// Upper bound of deadlines, in nanoseconds. Some have passed on arrival, some pass later, and some never pass.
 const DEADLINE_NS_MAX: i64 = 600_000_000;
-/// Largest number of requests of one fetch.
+/// Greatest number of requests of one fetch.
 const FETCH_MAX: usize = 3;
 /// Number of positions of a portfolio.
 pub(super) const POSITIONS: usize = 5;
 
 /// Requests of a run in the log.
 pub(super) struct Requests {
-    /// By partition and offset.
+    /// Requests by partition and offset.
     pub(super) log: Vec<Vec<RiskRequest>>,
-    /// Committed next-to-read offsets.
+    /// Committed offsets of the next request to read.
     pub(super) offsets: BTreeMap<i32, i64>,
-    /// The market snapshots of each request, by its partition and offset. Each one is the list of offsets before which
+    /// Market snapshots of each request, by its partition and offset. A snapshot is the list of offsets before which
     /// ticks were delivered.
     markets: BTreeMap<(i32, i64), Vec<Vec<i64>>>,
 }
@@ -62,15 +62,15 @@ impl Requests {
     }
 }
 
-/// A process's reading of the requests.
+/// How far a process has read the requests.
 #[derive(Default)]
 pub(super) struct RequestReader {
-    /// By partition: next offset and generation.
+    /// Next offset and generation, by partition.
     reading: BTreeMap<i32, (usize, u64)>,
     fetched: VecDeque<Event>,
-    /// The generation and the position last reported, by partition.
+    /// The generation and the position that were last reported, by partition.
     told: BTreeMap<i32, (u64, i64)>,
-    /// Partitions whose answered requests must be looked up, with their assignments and least positions.
+    /// Partitions whose answered requests must be looked up, with their assignments and the committed offsets.
     opening: VecDeque<(i32, u64, Committed)>,
 }
 
@@ -88,7 +88,7 @@ impl RequestReader {
         self.opening.retain(|&(opened, ..)| opened != partition);
     }
 
-    /// Returns read requests or a new position; `None` if there is no news.
+    /// Returns requests that were read, or a new position; `None` if there is nothing new.
     pub(super) fn fetched(&mut self) -> Option<Event> {
         self.fetched.pop_front()
     }
@@ -132,8 +132,8 @@ fn request(random: &mut Random, partition: usize, partitions: usize, number: i64
     let mut count = 1;
     let problem = match random.index(10) {
         0 | 8 | 9 => portfolio(random, &asset),
-        // From the market, which may not know the symbol, or not for long enough; or from the markets of two
-        // partitions.
+        // These requests need market data. The market may not know the symbol, or not for long enough, or the data may
+        // come from two partitions.
         2..5 => {
             let other = random.index(partitions);
             let symbols = [symbol(random, partition), symbol(random, other)];
@@ -147,24 +147,24 @@ fn request(random: &mut Random, partition: usize, partitions: usize, number: i64
                 .collect();
             json!({"type": "options", "assets": assets, "options": options})
         }
-        // A request with an error.
+        // This request is invalid.
         1 => json!({"type": "options", "assets": [asset], "options": []}),
         _ => {
-            // Some are large enough to be concluded beside the core.
+            // Some requests are so large that their rounds are concluded outside the core.
             count = if random.one_in(3) { 600 } else { random.between(1, 60) };
             let option = json!({"asset": 0, "kind": "call", "strike": 60, "expiry_years": 0.5});
             json!({"type": "options", "assets": [asset], "options": [option]})
         }
     };
-    // Some ids occur twice.
+    // Some request ids occur twice.
     let id = if number > 0 && random.one_in(5) { number - 1 } else { number };
     let class = ["critical", "interactive", "batch"][random.index(3)];
     let deadline_ns = random.one_in(3).then(|| random.between(0, DEADLINE_NS_MAX));
     let request = json!({"request_id": format!("{partition}/{id}"), "tenant": format!("t{}", random.index(3)),
                          "class": class, "seed": number, "gang": random.one_in(4), "deadline_ns": deadline_ns, "problem": problem});
     let mut request: RiskRequest = serde_json::from_value(request).expect("a request");
-    // Options differ in their strikes. They are copied, because making them from JSON took a noticeable part of a
-    // seed's time.
+    // Options differ only in their strikes. They are copied, because creating them from JSON took much of a seed's
+    // time.
     if let RiskProblem::Options(problem) = &mut request.problem {
         let copied = (1..count).map(|place| {
             let first = &problem.options[0];
@@ -176,7 +176,7 @@ fn request(random: &mut Random, partition: usize, partitions: usize, number: i64
     request
 }
 
-/// Draws one of few portfolios, so that requests find values kept from others.
+/// Draws one of a few portfolios, so that requests find values that were kept for others.
 fn portfolio(random: &mut Random, asset: &Value) -> Value {
     let returns = |count: i32| -> Vec<f64> {
         (0..count).map(|number| f64::from(number * 37 % 101 - 50) / 1e3).collect()
@@ -197,7 +197,7 @@ fn symbol(random: &mut Random, partition: usize) -> String {
 }
 
 impl BackgroundWork {
-    /// Turns a request into a task, unless it was abandoned.
+    /// Turns the next request into a task, unless it was abandoned.
     pub(super) fn prepare(&mut self) -> Option<Event> {
         let preparation = self.preparing.pop_front()?;
         let prepared = match self.abandoned.remove(&preparation.number()) {
@@ -209,7 +209,7 @@ impl BackgroundWork {
 }
 
 impl Process {
-    /// Looks up the answered requests of a partition, or gives read requests to the core.
+    /// Looks up the answered requests of a partition; if none is to be looked up, passes read requests to the core.
     pub(super) fn deliver_requests(&mut self, world: &mut World) -> Result<(), Failure> {
         if let Some(opening) = self.around.requests.opening.pop_front() {
             return self.tell_answered(opening, world);
@@ -233,7 +233,7 @@ impl Process {
         self.tell(requests, world)
     }
 
-    /// Starts reading a partition's requests at the position given by the results and the journals.
+    /// Starts reading a partition's requests at the position that results and journals give.
     fn tell_answered(
         &mut self,
         (partition, assignment, committed): (i32, u64, Committed),
@@ -250,16 +250,16 @@ impl Process {
         self.tell(Event::RequestsOpened { partition, assignment, committed, found_before, answered }, world)
     }
 
-    /// Turns a request into a task.
+    /// Turns the next request into a task, and passes it to the core.
     pub(super) fn prepare(&mut self, world: &mut World) -> Result<(), Failure> {
         let prepared = self.around.background.prepare();
         prepared.map_or(Ok(()), |prepared| self.tell(prepared, world))
     }
 
-    /// Answers the next question for prices, and concludes the next round of a task, if there are any.
+    /// Answers the next request for prices, and concludes the next round of a task, if there are any.
     pub(super) fn conclude(&mut self, world: &mut World) -> Result<(), Failure> {
         if let Some(question) = self.around.background.pricing.pop_front() {
-            // Prices never change results.
+            // The result does not depend on prices.
             let prices = question.kinds.iter().map(|kind| kind.cost ^ question.question).collect();
             let priced = Priced { question: question.question, prices };
             self.tell(Event::Priced(priced), world)?;
@@ -272,13 +272,13 @@ impl Process {
 }
 
 impl Around {
-    /// Notes the market snapshot of a request.
+    /// Records the market snapshot of a request.
     pub(super) fn begin_to_prepare(&mut self, preparation: Preparation, core: &Core, world: &mut World) {
         let seen = |(has_market, &delivered): (bool, &i64)| if has_market { delivered } else { 0 };
         let markets = self.markets(core).into_iter();
         let market: Vec<i64> = markets.zip(&self.source.delivered).map(seen).collect();
         world.coverage.markets_absent += usize::from(market != self.source.delivered);
-        // A state lost in the same call, after the market snapshot, still existed then.
+        // A state lost in the same call, after the market snapshot, still existed at the snapshot.
         let lost =
             (0..market.len()).filter(|&partition| market[partition] != self.source.delivered[partition]);
         let markets = lost.fold(vec![market.clone()], |mut markets, partition| {
@@ -294,7 +294,7 @@ impl Around {
         self.background.preparing.push_back(preparation);
     }
 
-    /// Returns true for each partition whose ticks are delivered as far as ever before.
+    /// For each partition, returns true if its ticks are delivered as far as they ever were.
     fn markets(&self, core: &Core) -> Vec<bool> {
         let status = core.status();
         let is_delivered = |(partition, &delivered): (i32, &i64)| {
@@ -311,7 +311,7 @@ impl World {
         results.map(|record| decode_risk_result(record).expect("results are written whole")).collect()
     }
 
-    /// Returns the market of a symbol from the ticks before these offsets; `None` if it is unknown.
+    /// Returns the market of a symbol after the ticks before these offsets; `None` if the symbol is unknown.
     fn market_of(&self, symbol: &str, delivered: &[i64]) -> Option<SymbolMarket> {
         let mut partitions = (0_i32..).zip(self.source.iter().zip(delivered));
         partitions.find_map(|(partition, (log, &end))| {
@@ -320,7 +320,7 @@ impl World {
         })
     }
 
-    /// Checks that every request has one result, the right one.
+    /// Checks that every request has exactly one result, and the right one.
     pub(super) fn check_risk(&mut self) -> Result<(), Failure> {
         for partition in 0..self.requests.log.len() as i32 {
             let requests = &self.requests.log[partition as usize];
@@ -333,7 +333,7 @@ impl World {
             }
             let mut results: Vec<RiskResult> = self.results(partition);
             results.sort_by_key(|result| result.offset);
-            // A market is the same before a marker and after it.
+            // A market before a marker is the same as after it.
             for as_of in results.iter_mut().flat_map(|result| &mut result.as_of) {
                 as_of.next_offset = as_of.next_offset.min(self.source[as_of.partition as usize].len() as i64);
             }
@@ -344,7 +344,7 @@ impl World {
             for (number, (request, result)) in requests.iter().zip(&results).enumerate() {
                 let is_double =
                     requests[..number].iter().any(|before| before.request_id == request.request_id);
-                // All market snapshots of the request, by any process.
+                // These are the market snapshots of the request in all processes.
                 let markets = self.requests.markets.get(&(partition, result.offset));
                 let is_right_by = |delivered: &Vec<i64>| {
                     let market_of = |symbol: &str| self.market_of(symbol, delivered);
@@ -384,12 +384,12 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
     }
     if code == Some(RiskErrorCode::Expired) {
         let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= result.finished_ns);
-        // The request may not have a market snapshot yet.
+        // The request may not have had a market snapshot.
         let of_task = || RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
         return is_overdue && (result.as_of.is_empty() || of_task());
     }
     if code == Some(RiskErrorCode::Overloaded) {
-        // The log does not decide which task is shed, but a critical one never is.
+        // The log does not determine which task is shed, but a critical task never is.
         let of_task = RiskTask::new(request, market_of).is_ok_and(|task| task.as_of() == result.as_of);
         return request.class != TaskClass::Critical && of_task;
     }
@@ -397,7 +397,7 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
     match RiskTask::new(request, market_of) {
         Err(error) => *outcome == RiskOutcome::Error(error) && *outcome != panicked,
         Ok(task) if task.as_of() != result.as_of => false,
-        // A panic is an error result in production, but a defect here.
+        // In production a panic becomes an error result; here it is a defect.
         Ok(task) => {
             let expected = RiskResult { outcome: task.outcome(Isa::Baseline), ..result.clone() };
             bytes(result) == bytes(&expected) && *outcome != panicked
@@ -405,7 +405,7 @@ fn is_right(request: &RiskRequest, is_double: bool, result: &RiskResult, market_
     }
 }
 
-/// Encodes a result for comparison to the bit: so a row with NaN in place of numbers equals itself.
+/// Encodes a result for a comparison of bits, in which a row with NaN equals itself.
 fn bytes(result: &RiskResult) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_risk_result(result, &mut bytes);

@@ -1,4 +1,5 @@
-//! The topic of snapshots, which may be compacted at any time. Compaction must never remove the newest whole snapshot.
+//! The topic of snapshots, which may be compacted at any time. Compaction must never remove the newest complete
+//! snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use super::{Failure, World};
 /// Key and value.
 type KeyedRecord = (Vec<u8>, Vec<u8>);
 
-/// By partition, the records in the order of the log.
+/// Records in the order of the log, by partition.
 #[derive(Default)]
 pub(super) struct SnapshotTopic(BTreeMap<i32, Vec<KeyedRecord>>);
 
@@ -20,13 +21,13 @@ impl SnapshotTopic {
         self.0.entry(partition).or_default().push((key.to_owned(), value));
     }
 
-    /// Offset of the newest record's state.
+    /// Returns the offset of the newest record's state; `None` if there is no record.
     pub(super) fn newest(&self, partition: i32) -> Option<i64> {
         let (_, value) = self.0.get(&partition)?.last()?;
         Some(decode_snapshot(value).expect("snapshots are written whole").offset)
     }
 
-    /// Keeps only the newest record of each key of a partition. Returns true if there were others.
+    /// Keeps only the newest record of each key of a partition. Returns true if it removed records.
     fn compact(&mut self, partition: i32) -> bool {
         let records = self.0.entry(partition).or_default();
         let before = records.len();
@@ -49,7 +50,7 @@ impl SnapshotTopic {
         (is_whole && !by_number.is_empty()).then(bytes)
     }
 
-    /// Returns the snapshot's parts as a restoring process reads them.
+    /// Returns the parts of snapshots as a restoring process reads them.
     fn parts(&self, partition: i32) -> Vec<(SnapshotPlace, Snapshot)> {
         let records = self.0.get(&partition).into_iter().flatten();
         let part = |(key, value): &KeyedRecord| {
@@ -72,11 +73,11 @@ pub(super) enum PageJob {
     Find { partition: i32, pages: Vec<PageId> },
 }
 
-/// Largest number of states read before the core takes one: one in the channel, and one after it.
+/// Greatest number of states that are read before the core takes one: one in the channel, and one behind it.
 const RESTORED_MAX: usize = 2;
 
 impl Process {
-    /// The thread of restores reads a state, and in most cases the core takes one.
+    /// Reads a state like the restore thread, and in most cases passes a state to the core.
     pub(super) fn restore(&mut self, world: &mut World) -> Result<(), Failure> {
         if self.around.restored.len() < RESTORED_MAX {
             self.read_state(world)?;
@@ -92,7 +93,7 @@ impl Process {
         }
     }
 
-    /// The thread of restores reads pages, or finds them in the log.
+    /// Reads pages like the restore thread, or finds them in the log.
     pub(super) fn do_page_job(&mut self, world: &mut World) -> Result<(), Failure> {
         match self.around.page_jobs.pop_front() {
             None => {}
@@ -156,7 +157,7 @@ impl World {
     }
 }
 
-/// Returns the key of a record as if all snapshots were in the first place.
+/// Returns the key that a record would have if all snapshots used the first set of keys.
 pub(super) fn in_first_place(key: &[u8]) -> &[u8] {
     match SnapshotPlace::of_key(key) {
         SnapshotPlace::First => key,

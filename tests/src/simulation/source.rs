@@ -1,4 +1,4 @@
-//! The source of a simulated process: its reading positions, and its events that the core has not received.
+//! The source of a simulated process: its reading positions, and the events that the core has not received.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use super::process::{Process, any_of};
 use super::{Failure, World};
 use crate::market;
 
-/// Number of offsets without a record after a log's last record: the marker of a transaction.
+/// Number of offsets without a record after the last record of a log: the marker of its transaction.
 pub(super) const MARKERS: i64 = 1;
 
 /// The reading state of a partition.
@@ -17,17 +17,17 @@ pub(super) struct Reading {
     pub(super) next: usize,
     pub(super) generation: u64,
     paused: bool,
-    /// The last reported position.
+    /// The last reported position; `None` before the first report.
     told: Option<i64>,
 }
 
-/// The thread of a source, as single steps.
+/// The thread of a source, as separate steps.
 pub(super) struct SimulatedSource {
     pub(super) reading: BTreeMap<i32, Reading>,
     events: VecDeque<Event>,
-    /// True while it does not poll, until the core has released partitions.
+    /// True while the source does not poll, because the core must release partitions first.
     pub(super) stands_still: bool,
-    /// By partition, the offset before which ticks were delivered and accepted, by this process or earlier ones.
+    /// Offset before which ticks were delivered and accepted, by this process or earlier ones; by partition.
     pub(super) delivered: Vec<i64>,
 }
 
@@ -63,7 +63,7 @@ impl SimulatedSource {
         }
     }
 
-    /// Notes that the core has accepted the ticks before an offset. Ticks after a requested stop stay unread.
+    /// Records that the core has accepted the ticks before an offset. Ticks after a requested stop remain unread.
     pub(super) fn accept(&mut self, partition: i32, read_to: i64) {
         let delivered = &mut self.delivered[partition as usize];
         *delivered = (*delivered).max(read_to);
@@ -108,7 +108,7 @@ impl SimulatedSource {
 }
 
 impl SimulatedSource {
-    /// Reports the positions, because nothing is left to read.
+    /// Reports changed positions, because nothing is left to read.
     fn tell_positions(&mut self, world: &World) {
         let moved = |(&partition, reading): (&i32, &mut Reading)| {
             let offset = end_of(world.source[partition as usize].len(), reading.next, world);
@@ -122,15 +122,15 @@ impl SimulatedSource {
     }
 }
 
-/// Returns the position in a log whose records before `next` were read; at the end it is after the last record's
-/// marker.
+/// Returns the reading position in a log whose records before `next` were read. At the end, the position is after the
+/// marker of the last record.
 pub(super) fn end_of(records: usize, next: usize, world: &World) -> i64 {
     let is_whole = world.published(records) == records && next >= records;
     if is_whole { records as i64 + MARKERS } else { next as i64 }
 }
 
 impl Process {
-    /// Gives the source's oldest event to the core.
+    /// Passes the source's oldest event to the core.
     pub(super) fn deliver(&mut self, world: &mut World) -> Result<(), Failure> {
         let Some(mut event) = self.around.source.events.pop_front() else { return Ok(()) };
         match &mut event {

@@ -1,4 +1,4 @@
-//! Checks of a journal's history: every batch has its rows, and every transaction has all effects of its records.
+//! Checks the history of a journal: every batch has its rows, and every transaction has all effects of its records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::drawn::{Drawn, read_drawn};
 /// The history of a journal, and the history from its first checkpoint on.
 pub(super) struct Told {
     history: History,
-    /// Start of the process of the last checkpoint.
+    /// Start of the process, as the last checkpoint recorded it; `None` before a checkpoint.
     started: Option<Box<Started>>,
     from_checkpoint: Option<(History, Timeline<Vec<u8>>)>,
     timeline: Timeline<Vec<u8>>,
-    /// Number of beginnings in the entries, by kind.
+    /// Number of begun items of each kind in the entries.
     begun: BTreeMap<&'static str, i64>,
-    /// Number of ends in the history, by kind.
+    /// Number of ended items of each kind in the history.
     ended: BTreeMap<&'static str, i64>,
 }
 
@@ -31,7 +31,7 @@ impl Told {
         Self { history, started: None, from_checkpoint: None, timeline, begun, ended }
     }
 
-    /// Takes the next entry.
+    /// Adds the next entry.
     pub(super) fn add(&mut self, entry: &JournalEntry) -> Result<(), String> {
         match &entry.input {
             Input::Checkpoint(Checkpoint { started, part: 0, .. }) if self.from_checkpoint.is_none() => {
@@ -63,7 +63,7 @@ impl Told {
         Ok(())
     }
 
-    /// Handles the end of the journal.
+    /// Ends the journal, and checks the totals.
     pub(super) fn finish(mut self) -> Result<(), String> {
         self.history.finish();
         self.look()?;
@@ -142,7 +142,7 @@ fn read_back(timeline: Timeline<Vec<u8>>) -> Result<Drawn, String> {
     read_drawn(&bytes)
 }
 
-/// Checks that every row of a batch came with an arrival.
+/// Checks that every row of a batch belongs to an arrival.
 fn check_rows(batch: &Batch) -> Result<(), String> {
     let rows = |part: &Part| part.pieces.iter().map(|piece| piece.rows).sum::<i64>();
     match batch.parts.iter().find(|part| rows(part) != part.rows) {
@@ -152,7 +152,7 @@ fn check_rows(batch: &Batch) -> Result<(), String> {
 }
 
 /// Checks that a transaction has every row of its records once, in finished batches. The row of a snapshot's barrier,
-/// the last one of a group, may be done later.
+/// which is the last one of a group, may be done later.
 fn check_part(part: &SealedPart) -> Result<(), String> {
     if !part.is_whole {
         return Err(format!("{:?} is not whole in a whole journal", part.account));

@@ -1,4 +1,5 @@
-//! Anchors of real runs: the signer of a journal, and the findings for truncated, rolled back or rewritten journals.
+//! Anchors of real runs: the signer of a journal, and what is reported for journals that were cut, rolled back or
+//! rewritten.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ impl Run {
         Arc::new(SqliteLog::open(self.path(name), Durability::Process).expect("a log"))
     }
 
-    /// Runs one life of a process over its ticks.
+    /// Runs one process life over its part of the ticks.
     fn live(&self, log: &Log, life: usize, config: EngineConfig) {
         let market =
             SynthSource::new(SynthConfig { symbols: 6, ..SynthConfig::default() }).expect("a market");
@@ -102,12 +103,12 @@ fn each_commit_is_signed_and_kept_elsewhere() {
     );
     let anchor = Anchor::of(&records[last]).expect("the last record has one").expect("it is whole");
     assert!(anchor.is_by(&key) && anchor.statement.sequence == last as i64);
-    // The last line has the process's last anchor.
+    // The last line of the file is the process's last anchor.
     let lines = fs::read_to_string(run.anchor_file()).expect("it is text");
     let newest: Anchor = lines.lines().last().expect("a line").parse().expect("an anchor");
     assert_eq!(newest.statement.hash, anchor.statement.hash);
     assert!(newest.statement.told.count > anchor.statement.told.count, "{lines}");
-    // A foreign key proves nothing, and one right key of several is enough.
+    // A foreign key does not prove anything. One right key among several is enough.
     let other = *SigningKey::from_seed([8; 32]).public();
     assert!(matches!(
         problem(checked(log.as_ref(), &[other], None)),
@@ -124,7 +125,7 @@ fn an_unsigned_journal_is_what_it_was() {
     for topic in ["journal", "lifecycle"] {
         assert!(read_partition(log.as_ref(), topic, 0).iter().all(|record| record.headers.is_empty()));
     }
-    // A signed life signs all entries before it, and none after it.
+    // A life that signs signs all entries up to its end; entries of a later life without signing remain unsigned.
     run.live(&log, 1, run.config());
     let key = *run.key.public();
     assert!(
@@ -150,7 +151,7 @@ fn a_log_that_was_rolled_back_is_found_and_is_not_gone_on_with() {
     run.live(&log, 1, run.config());
     let older = run.open("older.db");
     let key = *run.key.public();
-    // Alone, the older log is consistent.
+    // By itself, the older log is consistent.
     assert!(checked(older.as_ref(), &[key], None).expect("the log can be read").is_identical());
     let found = problem(checked(older.as_ref(), &[key], Some(&run.anchor_file())));
     assert!(matches!(found, AnchorProblem::CutOff { .. }), "{found:?}");
@@ -181,7 +182,7 @@ fn run_engine(
     run(log.clone(), config, progress, stopped).err()
 }
 
-/// A signature takes less than a hundredth of the default interval of commits, 100 ms.
+/// A signature takes less than a hundredth of the default commit interval of 100 ms.
 #[test]
 fn a_signature_takes_no_time_that_counts() {
     let key = SigningKey::from_seed([9; 32]);
@@ -192,13 +193,13 @@ fn a_signature_takes_no_time_that_counts() {
         assert_eq!(statement.sign(&key).to_string().lines().count(), 1);
         began.elapsed()
     };
-    // The least of many times, because other processes may interrupt.
+    // The least of many times is used, because other processes may interrupt.
     let least = (0..1_000).map(sign).min().expect("there are some");
     eprintln!("an anchor takes {least:?}");
     assert!(least < Duration::from_millis(1), "{least:?}");
 }
 
-/// Cuts of every length, changed anchors, removed lifecycle records.
+/// Tests cuts of random length, changed anchors, and removed lifecycle records.
 #[test]
 fn no_cut_is_left_unnoticed() {
     let run = Run::new();
@@ -207,7 +208,7 @@ fn no_cut_is_left_unnoticed() {
     run.live(&log, 1, run.config());
     let key = *run.key.public();
     let is_found = |topic: &str, records: Vec<Record>| {
-        // A forger can change the group's offset, too.
+        // A forger can also change the group's offset.
         let end = records.len() as i64;
         let log = Tampered::new(log.as_ref(), topic, 0, records).with_committed(end);
         checked(&log, &[key], Some(&run.anchor_file())).map_or(true, |report| !report.is_identical())
@@ -220,7 +221,7 @@ fn no_cut_is_left_unnoticed() {
         cut.truncate(1 + random.index(journal.len() - 1));
         assert!(is_found("journal", cut));
     }
-    // An anchor moved to another record, or with one bit changed.
+    // An anchor is moved to another record, or one of its bits is changed.
     let signed: Vec<usize> = (0..journal.len()).filter(|index| !journal[*index].headers.is_empty()).collect();
     for _ in 0..60 {
         let mut forged = journal.clone();
@@ -230,7 +231,8 @@ fn no_cut_is_left_unnoticed() {
             forged[other].headers = headers;
         } else {
             let value = &mut forged[one].headers[0].1;
-            // With the name of another key it is a foreign anchor, which is harmless.
+            // If the key's name changed, the anchor would be a foreign one, which is harmless; so only the statement is
+            // changed.
             let statement = String::from_utf8_lossy(value).find(" key=").expect("an anchor names its key");
             let at = random.index(statement);
             value[at] ^= 1 << random.index(7);

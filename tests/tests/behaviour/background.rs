@@ -1,5 +1,5 @@
 //! Slices on a separate stream, beside the batches of a lane on a device. The two do not wait for each other, and a
-//! fault of either is the lane's.
+//! fault of either one is a fault of the lane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,7 +19,7 @@ use warptape_tests::engine_run::{publisher, read_partition, run_to_end, topic_en
 
 use super::risk::{PARTITIONS, TICKS, ask, config, feed_ticks, good, new_log, outcomes, request, results};
 
-/// Longer than any step takes on a busy machine.
+/// Time limit that exceeds any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Deadline for a hanging device.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     assert!(expected.0.iter().all(|signals| !signals.is_empty()) && expected.1.len() == 1);
 
     let (_folder, log) = new_log();
-    // Creates the topics before the ticks.
+    // The topics are created before the ticks are fed.
     drop(publisher(&log, PARTITIONS, 64));
     let devices = GatedDevices::default();
     let engine = with_device(&(Arc::new(devices.clone()) as Arc<dyn Devices>), 0);
@@ -70,7 +70,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     let running = thread::spawn(move || run(of_engine, engine, of_progress, stopped));
     ask(&log, 0, &option());
     devices.wait_for_launch(PATIENCE);
-    // From here on the only lane has a slice and all batches of the ticks.
+    // From here on, the only lane has a slice and all batches of the ticks.
     feed_ticks(&log);
     let deadline = Instant::now() + PATIENCE;
     while signals(log.as_ref()) != expected.0 {
@@ -86,8 +86,7 @@ fn ticks_go_on_while_a_slice_is_done() {
     assert_eq!((signals(log.as_ref()), outcomes(&log, 0)), expected);
 }
 
-/// Checks that no unit is finished twice. Only units of a slice that was running when the lane was lost may begin
-/// twice.
+/// Checks that no unit is finished twice. A unit may begin twice only if its slice was running when the lane was lost.
 fn check_units(journal: &[JournalEntry]) {
     let mut begun = BTreeMap::new();
     let mut done = BTreeSet::new();
@@ -145,7 +144,7 @@ fn faults_of_slices_do_not_show() {
         let reason = match fault {
             Fault::Hang(..) => "no answer in time",
             Fault::OutOfMemory(_) => "no memory left",
-            // The fault is reported by the first stream to fail.
+            // The stream that fails first reports the fault.
             _ => "a fault that was asked for",
         };
         assert!(lost.len() == 1 && lost[0].contains(reason), "{fault:?}: {lost:?}");

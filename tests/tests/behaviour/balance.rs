@@ -24,13 +24,13 @@ use super::recordings::stage_config;
 
 const PARTITIONS: i32 = 2;
 const LANES: i32 = 4;
-/// Least time of a lane per row in nanoseconds, so that lanes are the bottleneck with any number of cores.
+/// Least time of a lane per row, in nanoseconds. It makes lanes the bottleneck with any number of cores.
 const ROW_NS: u64 = 40_000;
 
 /// Number of ticks of the market with a hot symbol.
 const TICKS: usize = 150_000;
 
-/// Returns a market of 200 symbols, and one more with three of ten ticks.
+/// Returns a market of 200 symbols, and one more symbol that has three of ten ticks.
 fn hot_market() -> impl Iterator<Item = Tick> {
     let config = SynthConfig { symbols: 200, ..SynthConfig::default() };
     let source = SynthSource::new(config).expect("the configuration is valid");
@@ -51,7 +51,7 @@ fn config(policy: &str) -> EngineConfig {
     config.core.scheduler.placement_policy = in_steps(policy, STEP_BYTES_MAX);
     config.core.scheduler.balance_interval_ns = 50_000_000;
     config.core.scheduler.batch_rows_max = 500;
-    // Lanes set the pace of reading, because groups do not move after everything is read.
+    // Reading waits for the lanes, because groups do not move after everything is read.
     (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (8_000, 4_000);
     config.poll_records_max = 16;
     config.lanes = Arc::new(delayed([ROW_NS; LANES as usize]));
@@ -85,7 +85,7 @@ fn journal(log: &Arc<dyn EventLog>) -> Vec<JournalEntry> {
     records.iter().map(|record| decode_journal_entry(&record.value).expect("an entry")).collect()
 }
 
-/// Returns the smallest number of groups ever on the lane of the group with most rows, that group included.
+/// Returns the least number of groups on the lane of the busiest group, including that group, over the whole run.
 fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
     let mut rows = BTreeMap::<(i32, i32), i64>::new();
     for entry in journal {
@@ -111,7 +111,8 @@ fn fewest_beside_the_hot_one(journal: &[JournalEntry]) -> usize {
     fewest
 }
 
-/// Returns the rows of the lane with most rows. Their time is a lower bound of the run's duration.
+/// Returns the number of rows of the lane with most rows. The time for these rows is a lower bound of the run's
+/// duration.
 fn most_rows_of_a_lane(journal: &[JournalEntry]) -> i64 {
     rows_of_lanes(journal).into_values().max().expect("there were batches")
 }
@@ -140,7 +141,7 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     assert_eq!(signals(&balanced), signals(&fixed));
     assert_identical(&balanced, "warptape");
     let (hashed, journal) = (journal(&fixed), journal(&balanced));
-    // A lane's time per row is measured before there are ticks.
+    // A lane's time per row is measured before ticks arrive.
     let points = journal.iter().find_map(|entry| match &entry.input {
         Input::Measured(measured) => Some(&measured.points),
         _ => None,
@@ -154,17 +155,18 @@ fn the_lane_of_a_hot_symbol_is_left_to_it_and_no_output_tells() {
     );
     let fewest = fewest_beside_the_hot_one(&journal);
     assert!(fewest <= 2, "{fewest} groups are on the lane of the hot one, itself included");
-    // The runs' durations prove nothing on a busy machine.
+    // On a busy machine, the durations of the runs do not prove anything.
     let [by_hashing, balanced] = [&hashed, &journal].map(|journal| most_rows_of_a_lane(journal));
     assert!(by_hashing * 10 > balanced * 11, "{by_hashing} rows by hashing, {balanced} balanced");
 }
 
-/// Number of partitions of the live market with a hot symbol; the default.
+/// Number of partitions of the live market with a hot symbol, which is the default number.
 const LIVE_PARTITIONS: i32 = 4;
-/// Duration of that market, in seconds.
+/// Duration of the live market, in seconds.
 const LIVE_S: u64 = 6;
 
-/// Ticks per second of that market, few enough that the hot symbol's lane keeps up under `rendezvous` with equal lanes.
+/// Ticks per second of the live market. They are so few that under `rendezvous`, with equal lanes, the hot symbol's
+/// lane keeps up.
 const LIVE_TICKS_PER_S: usize = 40_000;
 
 /// Returns the value of an environment variable, or `otherwise`.
@@ -179,10 +181,10 @@ const UNLIKE_ROW_NS: [u64; LANES as usize] = [30_000, 30_000, 60_000, 120_000];
 /// Result of a live market with a hot symbol under a policy.
 struct LiveRun {
     log: Arc<dyn EventLog>,
-    /// Rows processed per second: ticks, and one row per group at each bar's end.
+    /// Rows processed per second: ticks, and one row per group at the end of each bar.
     rows_per_s: f64,
-    /// Share of the busiest lane in all lanes' work in the second half of the feed, in per mille. Work is rows times
-    /// the lane's time per row.
+    /// Share of the busiest lane in the work of all lanes in the second half of the feed, in per mille. A lane's work
+    /// is its number of rows times its time per row.
     most: i64,
     moves: usize,
 }
@@ -219,7 +221,7 @@ fn run_live_by(policy: &str, row_ns: [u64; LANES as usize], folder: &tempfile::T
     LiveRun { log, rows_per_s: rows as f64 / took.as_secs_f64(), most, moves: moves_of(&journal) }
 }
 
-/// Runs the market by hashing and balanced, on lanes with these times per row, and prints the results.
+/// Runs the market under `rendezvous` and under `balanced`, on lanes with these times per row, and prints the results.
 fn run_live_by_both(row_ns: [u64; LANES as usize]) -> [LiveRun; 2] {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let [fixed, balanced] = ["rendezvous", "balanced"].map(|policy| run_live_by(policy, row_ns, &folder));
@@ -262,10 +264,10 @@ fn run_market(
     run_live(log, config, Feed { market: &mut market, ticks_per_s, partitions: PARTITIONS }, phases)
 }
 
-/// Ticks per second while a lane is slow: half of the lanes' capacity.
+/// Ticks per second while a lane is slow, about half of what the four equal lanes can process before.
 const SLOW_TICKS_PER_S: usize = 25_000;
 
-/// Times in the engine's journal: a lane becomes slow, it recovers, and the run ends.
+/// Times in the engine's journal: when the lane becomes slow, and when it recovers.
 struct Phases {
     slow_ns: i64,
     over_ns: i64,
@@ -288,8 +290,8 @@ fn run_with_a_slow_lane(log: &Arc<dyn EventLog>, mut config: EngineConfig, slow_
     Phases { slow_ns: times_ns[0], over_ns: times_ns[1] }
 }
 
-/// Returns the 99th percentile, over rows of batches that end in this period, of the time from their batch's oldest
-/// arrival to its end.
+/// Returns the 99th percentile of the time from the oldest arrival of a batch to its end. It is weighted by rows, over
+/// the batches that end in this period.
 fn p99(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> Duration {
     let mut dispatched = BTreeMap::new();
     let mut ages = Vec::new();
@@ -316,7 +318,7 @@ fn p99(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> Duration {
     Duration::from_nanos(ages.iter().find(passed).expect("rows were done").0 as u64)
 }
 
-/// Returns the share of all rows that go to lane 1 within this period, in percent.
+/// Returns the share of lane 1 in all rows dispatched within this period, in percent.
 fn share(journal: &[JournalEntry], from_ns: i64, to_ns: i64) -> i64 {
     let within = journal.iter().filter(|entry| (from_ns..to_ns).contains(&entry.at_ns));
     let (mut own, mut all) = (0, 0);
@@ -362,7 +364,7 @@ fn a_lane_that_is_slow_for_a_while_loses_groups_and_gets_them_back() {
     assert!(moves.values().all(|moves| *moves <= 5), "groups go to and fro: {moves:?}");
 }
 
-/// Returns the default breakers, with an earlier trial of a lane.
+/// Returns the default breakers, except that a lane gets its trial earlier.
 fn breakers() -> BreakerConfig {
     const S: i64 = 1_000_000_000;
     BreakerConfig {
@@ -378,7 +380,7 @@ fn breakers() -> BreakerConfig {
     }
 }
 
-/// Duration of a lane's slowness under breakers, in seconds.
+/// Duration for which a lane is slow in the tests of breakers, in seconds.
 const SLOW_S: u64 = 4;
 
 #[test]
@@ -432,8 +434,8 @@ fn a_lane_that_is_slow_is_kept_from_work_by_its_breaker_and_its_groups_come_home
     assert_eq!(of_lane(i64::MAX), of_lane(slow_ns), "as many groups are home again: {changes:?}");
 }
 
-/// Returns the longest time from a tick's publication to the account of the transaction with its outputs. The key is
-/// the second of its publication, counted from `from_ns`.
+/// Returns the longest time from a tick's publication to the journal entry that seals its transaction. The key is the
+/// second of the publication, counted from `from_ns`.
 fn delays(log: &Arc<dyn EventLog>, journal: &[JournalEntry], from_ns: i64) -> BTreeMap<i64, Duration> {
     let mut delays = BTreeMap::<i64, Duration>::new();
     for partition in 0..PARTITIONS {
@@ -457,10 +459,10 @@ fn delays(log: &Arc<dyn EventLog>, journal: &[JournalEntry], from_ns: i64) -> BT
     delays
 }
 
-/// Number of batches before the lane is lost: some seconds of work.
+/// Number of batches before the lane is lost, which take some seconds.
 const LOSS_BATCHES: u64 = 400;
-/// Ticks per second before a lane is lost: seven tenths of the capacity of four lanes with 160, 160, 320 and 640 µs per
-/// row.
+/// Ticks per second before a lane is lost. They need seven tenths of the capacity of four lanes with 160, 160, 320 and
+/// 640 µs per row.
 const LOAD_TICKS_PER_S: usize = 12_000;
 
 #[test]
@@ -469,7 +471,7 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     let log = empty_log(&folder, "log.db");
     let mut config = config("balanced");
     config.core.scheduler.balance_interval_ns = 250_000_000;
-    // Rows folded again after the loss take lanes as long as live ones.
+    // After the loss, rows that are folded again take as much lane time as live rows.
     config.core.limits.snapshot_interval_records = 300;
     config.poll_records_max = 256;
     config.core.scheduler.high_water_rows = 1 << 20;
@@ -500,7 +502,7 @@ fn the_loss_of_a_lane_under_load_is_made_up_for() {
     );
     let ready = journal[lost..].iter().any(|entry| matches!(entry.input, Input::LaneReady(_)));
     assert!(ready, "the lane is started again");
-    // Ticks published after the recovery do not wait for it. On a busy machine the lane is lost late, and fewer seconds
+    // Ticks published after the recovery no longer wait. On a busy machine the lane is lost later, so fewer seconds
     // follow.
     let (usual, last) = (delays[&-1], *delays.range(..=7).next_back().expect("ticks were committed").1);
     assert!(last < usual + Duration::from_secs(5), "ticks still wait for what was lost: {delays:?}");

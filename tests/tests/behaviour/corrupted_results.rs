@@ -1,4 +1,5 @@
-//! A hundred corruptions of risk results, drawn from a seed: each is found, at its place, and blamed on no other record.
+//! A hundred corruptions of risk results, drawn from a seed. Each must be found at its place, and no other record may
+//! be blamed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::tampered::Tampered;
 const CORRUPTIONS: usize = 100;
 const SEED: u64 = 79;
 
-/// Records requests that are answered, rejected, or unreadable.
+/// Sends requests that are answered, rejected, or unreadable, and runs the engine.
 fn record(log: &Arc<dyn EventLog>) {
     let market = SynthSource::new(SynthConfig { symbols: 5, ..SynthConfig::default() }).expect("a market");
     feed(log, 1, 64, market.take(2_000));
@@ -54,7 +55,7 @@ fn verified(log: &dyn EventLog) -> Report {
     verify(log, &options, &mut |_| {}).expect("the log can be read")
 }
 
-/// Returns true if only a time, a device or the limit in force was changed, which nothing else in the log records.
+/// True if only times, devices or the limit in force were changed, which nothing else in the log records.
 fn is_unrecorded(before: &[Record], after: &[Record]) -> bool {
     let without = |record: &Record| {
         let (devices, times) = (Vec::new(), 0);
@@ -77,7 +78,7 @@ fn is_unrecorded(before: &[Record], after: &[Record]) -> bool {
         })
 }
 
-/// Returns a recorded log that is identical to its replay, its folder, and its results.
+/// Returns a recorded log, its folder, and its results. The replay of the log must be identical.
 fn recorded() -> (Arc<dyn EventLog>, TempDir, Vec<Record>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
@@ -100,7 +101,7 @@ fn corrupted_risk_results_are_found_and_blamed() {
         let at = random.index(before.len());
         let corruption = ALL[random.index(ALL.len())];
         let mut after = before.clone();
-        // Answers may come in any order.
+        // Answers may come in any order, so swapping them is not a corruption.
         let is_any_order = corruption == Corruption::Swapped;
         if is_any_order
             || !corrupt(&mut after, at, corruption, &mut |end| random.index(end as usize) as u64)
@@ -122,8 +123,8 @@ fn corrupted_risk_results_are_found_and_blamed() {
     assert_eq!(counts.len(), ALL.len() - 1, "{counts:?}");
 }
 
-/// A result that names another request, or none, is blamed itself. The request without a result is not blamed, and
-/// neither is the other request's result.
+/// If a result names another request, or none, then that result is blamed. The request without a result is not blamed,
+/// and neither is the other request's result.
 #[test]
 fn a_result_that_names_another_request_is_blamed_itself() {
     let (log, _folder, before) = recorded();

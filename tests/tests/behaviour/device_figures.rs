@@ -1,4 +1,4 @@
-//! Speed of lanes on a device compared with a lane on the processor; both must give the same signals.
+//! Speed of lanes on a device, compared with a lane on the processor. Both must give the same signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,17 +19,17 @@ use warptape_tests::devices::EMULATOR;
 use warptape_tests::engine_run;
 use warptape_tests::random::Random;
 
-/// Size of a trade on its way to a device, in bytes.
+/// Size of a trade that is sent to a device, in bytes.
 const TRADE_BYTES: usize = 2 * size_of::<u32>() + 3 * size_of::<i64>();
 
 /// Sizes of the measurement.
 struct Plan {
     symbols: usize,
-    /// Numbers of ticks of the batches, ascending.
+    /// Numbers of ticks per batch, ascending.
     batch_ticks: Vec<usize>,
-    /// Number of batches of each size; the first third warms up.
+    /// Number of batches of each size; the first third only warms up.
     batches: usize,
-    /// Number of ticks of a batch that is already on the device.
+    /// Number of ticks of the batch that is already on the device.
     resident_ticks: usize,
 }
 
@@ -37,7 +37,7 @@ fn config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m"])
 }
 
-/// Trades of all symbols in turn, at `TRADES_PER_SECOND` per symbol.
+/// Trades of all symbols in turn, at `TRADES_PER_SECOND` trades per symbol.
 struct Market {
     symbols: usize,
     random: Random,
@@ -84,7 +84,7 @@ fn median(times_us: Vec<f64>) -> f64 {
     quantile(&times_us, 0.5)
 }
 
-/// Returns the quantile of the times.
+/// Returns the quantile `share` of the times, in microseconds.
 fn quantile(times_us: &[f64], share: f64) -> f64 {
     let mut sorted = times_us.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -97,8 +97,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, started.elapsed().as_nanos() as f64 / 1e3)
 }
 
-/// Returns the medians of a batch on the device and on the processor, in microseconds, from rows to signals in the
-/// host's memory.
+/// Returns the median times of a batch on the device and on the processor, in microseconds. They are measured from rows
+/// to signals in the host's memory.
 fn batch_us(devices: &dyn Devices, plan: &Plan, ticks: usize) -> [f64; 2] {
     let mut market = Market::new(plan.symbols);
     let device = devices.open("cuda:0").expect("a device");
@@ -107,7 +107,7 @@ fn batch_us(devices: &dyn Devices, plan: &Plan, ticks: usize) -> [f64; 2] {
     let mut stage = GroupStage::new(&config(), Isa::detect());
     let (mut device_us, mut host_us) = (Vec::new(), Vec::new());
     for batch in 0..plan.batches {
-        // The first batch brings all symbols.
+        // The first batch contains all symbols.
         let input = market.next(if batch == 0 { ticks.max(plan.symbols) } else { ticks });
         let inputs = vec![(0, input.clone())];
         let (found, on_device_us) = timed(|| groups.run(inputs).expect("the device works"));
@@ -122,7 +122,8 @@ fn batch_us(devices: &dyn Devices, plan: &Plan, ticks: usize) -> [f64; 2] {
     [median(device_us), median(host_us)]
 }
 
-/// Returns the median of a batch already on the device, in microseconds, until its bars are in the host's memory.
+/// Returns the median time of a batch that is already on the device, in microseconds, until its bars are in the host's
+/// memory.
 fn resident_us(devices: &dyn Devices, plan: &Plan) -> f64 {
     let StageConfig { bars, allowed_lateness_ns, indicators, signals, .. } = config();
     let config = SlabConfig { bars, allowed_lateness_ns, indicators, signals };
@@ -163,7 +164,7 @@ fn measure(devices: &dyn Devices, plan: &Plan, copy_gb_s: Option<f64>) {
     let bytes = TRADE_BYTES * plan.resident_ticks * config().bars.len();
     println!("figure resident_{}_ticks {resident_us:.1} us", plan.resident_ticks);
     if let Some(copy_gb_s) = copy_gb_s {
-        // Every specification reads all trades; a copied byte is read and written.
+        // Every bar specification reads all trades. A copied byte counts twice, because it is read and written.
         let floor_us = bytes as f64 / (2.0 * copy_gb_s * 1e3);
         println!("figure resident_floor {floor_us:.1} us");
         println!("figure resident_share_of_floor {:.3} of_1", floor_us / resident_us);
@@ -200,8 +201,8 @@ fn simulation() -> Simulation {
     Simulation::new(spec).expect("in range")
 }
 
-/// Runs some slices one after another, and more until it is told to stop; calls `done` after each. Returns their times,
-/// in microseconds.
+/// Runs some slices one after another, and more until `stop` is set. Calls `done` after each one. Returns the slices'
+/// times, in microseconds.
 fn run_slices(device: &mut dyn Device, blocks: u64, stop: &AtomicBool, done: impl Fn()) -> Vec<f64> {
     const SLICES_MIN: usize = 3;
     let (simulation, mut pricing) = (simulation(), DevicePricing::default());
@@ -218,7 +219,8 @@ fn run_slices(device: &mut dyn Device, blocks: u64, stop: &AtomicBool, done: imp
     times_us
 }
 
-/// Prints the times of batches alone, and beside slices that run one after another on the device's background stream.
+/// Prints the times of batches, first alone, and then beside slices that run one after another on the device's
+/// background stream.
 fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
     let mut device = devices.open("cuda:0").expect("a device");
     let mut background = device.background().expect("another stream");
@@ -239,14 +241,14 @@ fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
         }
         times_us
     };
-    // These batches bring the symbols, and warm up.
+    // These batches introduce the symbols, and warm up.
     run(plan.symbols.div_ceil(plan.ticks) + plan.batches / 10);
     let alone_us = run(plan.batches);
     let slices_alone_us = run_slices(background.as_mut(), plan.slice_blocks, &AtomicBool::new(true), || ());
     let (stop, (began, begun)) = (AtomicBool::new(false), bounded(1));
     let (beside_us, slices_us) = thread::scope(|scope| {
         let (background, stop) = (background.as_mut(), &stop);
-        // The thread owns the sender that reports the first slice.
+        // The thread owns the sender that reports the first finished slice.
         let slices = scope.spawn(move || {
             run_slices(background, plan.slice_blocks, stop, || {
                 let _ = began.try_send(());
@@ -268,7 +270,7 @@ fn measure_beside(devices: &dyn Devices, plan: &BesidePlan) {
     println!("figure slice_beside_batches_of_{ticks} {:.1} us", median(slices_us));
 }
 
-/// Prints the costs of launches and copies on the first GPU, or a line with the reason why they cannot be measured.
+/// Prints the costs of launches and copies on the first GPU, or the reason why they cannot be measured.
 fn measure_launches(devices: &CudaDevices) -> Option<LaunchFigures> {
     match devices.launch_figures("cuda:0", 0) {
         Ok(figures) => {
@@ -313,7 +315,7 @@ fn figures_of_a_gpu() {
 fn figures_of_a_gpu_beside_risk() {
     let devices = CudaDevices::new(None);
     for ticks in [1_024, 64_000] {
-        // A slice's blocks fill any GPU for some milliseconds.
+        // The blocks of a slice keep any GPU busy for some milliseconds.
         let plan = BesidePlan { symbols: 10_000, ticks, batches: 1_000, slice_blocks: 2_048 };
         measure_beside(&devices, &plan);
     }

@@ -1,4 +1,4 @@
-//! The real engine with lanes on devices: outputs show neither the devices nor their faults.
+//! The real engine with lanes on devices: neither the devices nor their faults may affect the outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,23 +28,24 @@ use super::recordings::recorded_ticks;
 
 const PARTITIONS: i32 = 4;
 const RECORD_TICKS: usize = 64;
-/// Longer than any step takes on a busy machine.
+/// Time limit that exceeds any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Deadline for a hanging device, and the time that it hangs.
+/// Deadline for a hanging device. The next constant is the time for which it hangs.
 const DEADLINE: Duration = Duration::from_secs(1);
 const HANG: Duration = PATIENCE;
-/// A fault that makes a device slow at first: other lanes get ahead, and the device is not given up.
+/// A fault that makes a device slow at first. Other lanes get ahead, but the device is not given up.
 const SLOW_START: Fault = Fault::Hang(0, Duration::from_secs(3));
-/// Synthetic ticks for the emulator, and for a GPU unless WARPTAPE_TEST_GPU_TICKS says otherwise.
+/// Number of synthetic ticks for the emulator. The next constant is the number for a GPU, unless
+/// WARPTAPE_TEST_GPU_TICKS is set.
 const TICKS: u64 = 100_000;
 const GPU_TICKS: u64 = 50_000_000;
 
-/// All kinds of bars.
+/// Returns a stage configuration with all kinds of bars.
 fn stage_config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m", "tick:100", "volume:5"])
 }
 
-/// Returns a configuration with lanes by device, each with its weight.
+/// Returns a configuration with these lanes, given by device and weight.
 fn config(devices: &Arc<dyn Devices>, lanes: &[(&str, i32)]) -> EngineConfig {
     let mut config = engine_config(stage_config(), 0);
     let spec = |(lane, (device, weight)): (i32, &(&str, i32))| LaneSpec::new(lane, *device, *weight);
@@ -61,7 +62,7 @@ fn synthetic_ticks(count: u64) -> impl Iterator<Item = Tick> {
     SynthSource::new(config).expect("the configuration is valid").take(count as usize)
 }
 
-/// A log of ticks, copied for each run.
+/// A log of ticks, which is copied for each run.
 struct Market {
     folder: TempDir,
     ticks: u64,
@@ -103,14 +104,14 @@ fn open(path: PathBuf) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(path, Durability::Process).expect("a log"))
 }
 
-/// Results of a run: number and hash of each partition's signals, lifecycle and journal.
+/// Results of a run: the number and hash of each partition's signals, the lifecycle, and the journal.
 struct Run {
     signals: Vec<(u64, u64)>,
     lifecycle: Vec<Lifecycle>,
     journal: Vec<JournalEntry>,
 }
 
-/// Returns number and hash of a partition's signals.
+/// Returns the number and the hash of a partition's signals.
 fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
     let partition = TopicPartition { topic: "signals".to_owned(), partition };
     let mut reader = log.reader(std::slice::from_ref(&partition)).expect("the topic exists");
@@ -126,14 +127,14 @@ fn signals(log: &dyn EventLog, partition: i32) -> (u64, u64) {
     (count, hasher.finish())
 }
 
-/// Lanes: one on a device, several on it, and lanes on both it and the processor.
+/// Configurations of lanes: one on a device, several on it, and lanes on the device and the processor.
 const PLACEMENTS: [&[(&str, i32)]; 3] = [
     &[("cuda:0", 1), ("cpu:1", 0)],
     &[("cuda:0#0", 1), ("cuda:0#1", 1), ("cuda:0#2", 1), ("cuda:0#3", 1)],
     &[("cuda:0", 2), ("cpu:1", 1)],
 ];
 
-/// Checks that runs on the processor and with lanes on devices give the same signals.
+/// Checks that runs on the processor, and with lanes on devices, give the same signals.
 fn check_placements(devices: &Arc<dyn Devices>, market: &Market, placements: &[&[(&str, i32)]]) {
     let signals = |lanes: &[(&str, i32)]| {
         let Run { signals, lifecycle, journal } = market.run(config(devices, lanes));
@@ -149,7 +150,7 @@ fn check_placements(devices: &Arc<dyn Devices>, market: &Market, placements: &[&
     }
 }
 
-/// Checks that no lane's working time exceeds the elapsed time, even though its batches overlap.
+/// Checks that no lane's service time exceeds the elapsed time, although its batches overlap.
 fn check_service(journal: &[JournalEntry]) {
     let mut service_ns = BTreeMap::new();
     for entry in journal {
@@ -162,12 +163,12 @@ fn check_service(journal: &[JournalEntry]) {
     assert!(service_ns.values().all(|&service_ns| 0 < service_ns && service_ns <= took_ns));
 }
 
-/// Returns devices of which the first has a fault.
+/// Returns devices, the first of which has a fault.
 fn faulty(devices: &Arc<dyn Devices>, fault: Fault) -> Arc<dyn Devices> {
     Arc::new(FaultyDevices::new(devices.clone(), vec![("cuda:0".to_owned(), fault)]))
 }
 
-/// Checks that the groups of a device continue elsewhere after any fault of it.
+/// Checks that the groups of a device continue elsewhere after each kind of fault.
 fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
     let faults = [
@@ -198,8 +199,8 @@ fn check_faults(devices: &Arc<dyn Devices>, market: &Market) {
     }
 }
 
-/// Returns the times from a lane's loss to a finished batch of the first and of the last lane that took its groups, in
-/// microseconds. At the latter, all groups are up to date.
+/// Returns two times from a lane's loss, in microseconds. The first ends when any lane that took its groups finishes a
+/// batch, the second when the last such lane does. By then all groups are up to date.
 fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     let lost = journal.iter().position(|entry| matches!(entry.input, Input::LaneLost(_)));
     let (lost, behind) = journal[lost.expect("a lane was lost")..].split_first().expect("that entry");
@@ -213,11 +214,12 @@ fn recovery_us(journal: &[JournalEntry]) -> [i64; 2] {
     [done_us.values().min(), done_us.values().max()].map(|us| us.copied().unwrap_or(0))
 }
 
-/// Approximate number of rows after the last snapshot when a device is lost, after an upload of `TAIL_BYTES`.
+/// Approximate number of rows after the last snapshot when the device is lost. The device is lost after an upload of
+/// `TAIL_BYTES`.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_BYTES: u64 = 36 * TAIL_ROWS;
 
-/// Checks the loss of a device with a long tail after its last snapshot.
+/// Checks the loss of a device that has many rows after its last snapshot.
 fn check_failover(devices: &Arc<dyn Devices>) {
     let market = Market::new(synthetic_ticks(TAIL_ROWS + TAIL_ROWS / 2));
     let expected = market.run(config(devices, &[("cpu:0", 1)])).signals;
@@ -266,7 +268,7 @@ fn a_long_tail_is_made_up_for() {
     check_failover(&devices);
 }
 
-/// Devices that open late or not at all.
+/// Devices whose opening fails, after some time.
 struct ClosedDevices {
     takes: Duration,
 }
@@ -302,7 +304,7 @@ fn a_device_that_does_not_open_does_not_show() {
     }
 }
 
-/// Devices that report samples while they are slow; one of them meets an error.
+/// Devices that are slow at first and report samples; one sample has an error.
 struct WatchedDevices {
     asked: AtomicU32,
     fails_at: u32,
@@ -360,19 +362,19 @@ fn how_devices_fare_is_recorded_and_an_error_fences_their_lanes() {
     assert!(lost.len() == 2 && lost.iter().all(is_named), "{lost:?}");
 }
 
-/// Groups begin on the device, because the processor is on standby, and must move to the faster side: an emulated
-/// device is slow.
+/// Groups begin on the device, because the processor is on standby, and must move to the faster side. An emulated
+/// device is slower.
 #[test]
 fn groups_go_where_they_are_done_faster() {
     let market = Market::new(synthetic_ticks(TICKS));
     let devices: Arc<dyn Devices> = EMULATOR.clone();
     let expected = market.run(config(&devices, &[("cpu:0", 1)])).signals;
-    // The processor is measured before the device starts.
+    // The delay lets the processor be measured before the device starts.
     let slow = faulty(&devices, SLOW_START);
     let mut config = config(&slow, &[("cuda:0", 1), ("cpu:1", 0)]);
     config.core.scheduler.route_interval_ns = 1_000_000;
-    // The lanes are measured before the log is read to its end. As many as the largest batch that is measured, so that
-    // no time of a single batch is taken for what all take.
+    // The lanes are measured before the log is read to its end. The limit equals the largest measured batch, so that
+    // the time of a single batch does not count as typical.
     config.core.scheduler.batch_rows_max = 2_048;
     (config.core.scheduler.high_water_rows, config.core.scheduler.low_water_rows) = (4_000, 1_000);
     let Run { signals, journal, .. } = market.run(config);
@@ -384,7 +386,7 @@ fn groups_go_where_they_are_done_faster() {
     };
     assert_eq!([measured(0), measured(1)], [1, 1], "each lane is measured once");
     let decisions = || journal.iter().flat_map(|entry| &entry.decisions);
-    // On a busy machine the processor may seem slower for a while: then groups move back.
+    // On a busy machine the processor may seem slower for a while, and groups then move back.
     let mut released = BTreeMap::new();
     let mut to_host = 0;
     for decision in decisions() {
@@ -419,7 +421,7 @@ fn gpu() -> Arc<dyn Devices> {
     Arc::new(CudaDevices::new(None))
 }
 
-/// Checks one placement over many ticks. Each test of a GPU is small enough to end within minutes.
+/// Checks one placement with many ticks. Each GPU test is so small that it ends within minutes.
 fn check_gpu(placement: usize) {
     let given = std::env::var("WARPTAPE_TEST_GPU_TICKS");
     let ticks = given.map_or(GPU_TICKS, |ticks| ticks.parse().expect("a number of ticks"));

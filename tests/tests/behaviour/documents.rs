@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Files named in "How to add" of CONTRIBUTING.md exist, except those to be added, whose names have a NAME or a number.
+/// Files named in "How to add" of CONTRIBUTING.md must exist. Files to be added, whose names contain NAME or a number,
+/// are exempt.
 #[test]
 fn how_to_add_names_files_that_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
@@ -23,20 +24,20 @@ fn how_to_add_names_files_that_exist() {
     assert!(missing.is_empty(), "CONTRIBUTING.md names files that are not there: {missing:?}");
 }
 
-/// Returns the headings of a page, without lines of code that look like headings.
+/// Returns the headings of a page. Lines of code that look like headings are excluded.
 fn headings(page: &str) -> impl Iterator<Item = &str> {
     let outside = page.split("```").step_by(2);
     outside.flat_map(str::lines).filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'))
 }
 
-/// Returns the part of a link that names a heading.
+/// Returns the anchor by which links refer to a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|one| one.is_alphanumeric() || " -_".contains(*one));
     kept.map(|one| if one == ' ' { '-' } else { one }).collect()
 }
 
-/// Links of pages lead to existing files and headings.
+/// Links in pages must lead to existing files and headings.
 #[test]
 fn links_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
@@ -44,7 +45,7 @@ fn links_lead_somewhere() {
     let mut pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md"]
         .map(|page| root.join(page))
         .to_vec();
-    // `tests/book` checks docs/SUMMARY.md, whose links are those of the built book.
+    // `tests/book` checks docs/SUMMARY.md, whose links refer to the built book.
     for folder in ["docs", "docs/concepts"] {
         let entries = std::fs::read_dir(root.join(folder)).expect("the pages");
         let files = entries.map(|entry| entry.expect("an entry").path());
@@ -74,7 +75,7 @@ fn links_lead_somewhere() {
     assert!(found > 100 && broken.is_empty(), "{found} links; these lead nowhere: {broken:#?}");
 }
 
-/// Each reason for a group's move, and for a lane's exclusion, has a row in docs/scheduling.md.
+/// Each reason for a group's move, and for a lane's exclusion, must have a row in docs/scheduling.md.
 #[test]
 fn reasons_of_placement_are_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");

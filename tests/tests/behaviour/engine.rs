@@ -1,4 +1,4 @@
-//! The real engine on an embedded log, in cases that recordings do not reach.
+//! The real engine on an embedded log, in cases that the recordings do not cover.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,9 +19,10 @@ use warptape_tests::wrapped_log::WrappedLog;
 use super::recordings::stage_config;
 
 const PARTITIONS: i32 = 2;
-/// Longer than 60,000 ticks take on any machine.
+/// Time limit that exceeds the time for 60,000 ticks on any machine.
 const WAIT_MAX: Duration = Duration::from_secs(120);
-/// Lane of partition 0's group with the default seed, if each partition has one group and each lane at most one.
+/// Lane of the group of partition 0 with the default seed, if each partition has one group and each lane at most one
+/// group.
 const LANE_OF_PARTITION_0: i32 = 1;
 
 fn new_log(folder: &tempfile::TempDir, name: &str, ticks: u64) -> Arc<dyn EventLog> {
@@ -77,14 +78,14 @@ fn a_lane_that_fails_does_not_show() {
     assert_eq!(lifecycle.iter().filter(|record| lost(record)).count(), 1);
 }
 
-/// Records of other partitions are processed and committed while a partition's state is read.
+/// While the state of a partition is read, records of other partitions are processed and committed.
 #[test]
 fn a_restore_holds_up_no_other_partition() {
     const TICKS: u64 = 60_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = || {
         let mut config = engine_config(StageConfig { groups_per_partition: 1, ..stage_config() }, 2);
-        // Each lane has one of the two groups.
+        // This setting gives each lane one of the two groups.
         config.core.scheduler.load_factor_percent = 100;
         config.core.scheduler.batch_rows_max = 1_000;
         config.core.times.commit_interval_ns = 1_000_000;
@@ -98,7 +99,7 @@ fn a_restore_holds_up_no_other_partition() {
     let (release, released) = bounded::<()>(0);
     let reads = AtomicUsize::new(0);
     let log: Arc<dyn EventLog> = Arc::new(WrappedLog::new(log).with_readers(Box::new(move |of, reader| {
-        // The first one belongs to the assignment.
+        // The first read belongs to the assignment; the second one, for the restore, is held up.
         let is_held = of[0].topic == "snapshots" && of[0].partition == 0;
         if is_held && reads.fetch_add(1, Ordering::Relaxed) == 1 {
             assert_eq!(released.recv(), Err(RecvError), "the test only drops the other end");
@@ -136,13 +137,13 @@ fn restored_from(log: &dyn EventLog) -> Vec<String> {
     events.filter(|event| event.event == LifecycleEvent::Restored).map(|event| event.detail).collect()
 }
 
-/// Snapshots larger than a transaction: each one overwrites the one before the last.
+/// Snapshots are larger than a transaction. Each one overwrites the one before the previous.
 #[test]
 fn large_snapshots_go_out_in_several_transactions() {
     const TICKS: usize = 10_000;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = new_log(&folder, "log.db", TICKS as u64);
-    // One snapshot at the end of each life.
+    // Each process life writes only one snapshot, at its end.
     let config = || {
         let mut config = engine_config(stage_config(), 2);
         config.core.limits.commit_bytes_max = 3_000;
@@ -166,7 +167,7 @@ fn large_snapshots_go_out_in_several_transactions() {
         let restored = |parts: Vec<_>| restore_from(parts, end, &stage_config(), Isa::Baseline);
         let newest = restored(parts.clone());
         assert_eq!(newest.offset, end);
-        // The state after a crash before the last record of the second snapshot.
+        // This is the state after a crash before the last record of the second snapshot.
         let torn = parts.iter().rposition(|(_, part)| part.offset == end).expect("a part of the newest");
         let older = parts.iter().enumerate().filter(|(number, _)| *number != torn);
         let older = restored(older.map(|(_, part)| part.clone()).collect());

@@ -1,6 +1,7 @@
-//! Forged journals: one field of one entry is changed, or an entry is removed. Everything that follows is recomputed
-//! (decisions, state hashes, states, the chain), as anybody with this software can do. `journal_fields` lists all
-//! fields, and tells the ones whose forgeries are found. It also has inputs that a single process on processors lacks
+//! Forged journals: one field of one entry is changed, or an entry is removed. All later decisions, state hashes,
+//! states and the chain are recomputed, as anybody with this software can do. `journal_fields` lists all fields, and
+//! which of their forgeries are found. It also has inputs that a single process on processors lacks (of devices,
+//! networks, routes and rebalances); these are not forged here.
 //! (of devices, networks, routes and rebalances); they are not forged here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ use warptape_tests::journal_fields::{FIELDS, Known, REMOVED, known};
 
 use crate::tampered::Tampered;
 
-/// Number of entries in which each field is changed; `WARPTAPE_TEST_FORGERIES` sets another one.
+/// Number of entries in which each field is changed; `WARPTAPE_TEST_FORGERIES` overrides it.
 const ENTRIES: usize = 2;
 const PARTITIONS: i32 = 2;
 /// Number of verifications that panicked.
@@ -55,7 +56,7 @@ fn send(log: &Arc<dyn EventLog>, topic: &str, partition: i32, values: Vec<Vec<u8
     producer.commit().expect("it is committed");
 }
 
-/// Returns a request with values from the market.
+/// Returns an encoded request with values from the market.
 fn live_request(log: &Arc<dyn EventLog>) -> Vec<u8> {
     let signal = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
     let symbol = String::from_utf8(signal.key.expect("the symbol")).expect("UTF-8");
@@ -103,7 +104,7 @@ fn commands() -> Vec<Vec<u8>> {
     (0..).zip(commands).map(control).collect()
 }
 
-/// Records two lives with all events that occur on processors.
+/// Records two process lives with all events that occur on processors.
 fn record(folder: &TempDir) -> Arc<dyn EventLog> {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a new log");
     let log: Arc<dyn EventLog> = Arc::new(log);
@@ -122,16 +123,16 @@ fn record(folder: &TempDir) -> Arc<dyn EventLog> {
     log
 }
 
-/// Returns true if a verification finds the log identical. It may report that the log is unreadable, but must not
-/// panic.
+/// True if a verification finds the log identical. The verification may fail because the log is unreadable, but must
+/// not panic.
 fn is_identical(log: &dyn EventLog) -> bool {
     let mut options = VerifyOptions::new(&Topics::new(""), &config().core.group);
     (options.outputs, options.sources.isa) = (true, Isa::Baseline);
     verify(log, &options, &mut |_| {}).is_ok_and(|report| report.is_identical())
 }
 
-/// Returns the entries as a forger writes them: steps, states and hashes are recomputed, except the state in the entry
-/// `kept`. `None` if the scheduler rejects them.
+/// Returns the entries as a forger would write them. Steps, states and hashes are recomputed, except for the state in
+/// the entry `kept`; `None` if the scheduler rejects an input.
 fn rewritten(records: &[Record], entries: &[JournalEntry], kept: usize) -> Option<Vec<Record>> {
     let (mut scheduler, mut writer) = (Scheduler::new(), JournalWriter::new());
     let mut state: Vec<u8> = Vec::new();
@@ -155,7 +156,7 @@ fn rewritten(records: &[Record], entries: &[JournalEntry], kept: usize) -> Optio
     Some(forged)
 }
 
-/// The schema of the journal's inputs, by the names of its records.
+/// The schema of the journal's inputs, and all named schemas by their names.
 struct Schema {
     named: BTreeMap<String, Value>,
     input: Value,
@@ -176,7 +177,7 @@ impl Schema {
         kind.as_str().and_then(|name| self.named.get(name)).unwrap_or(kind)
     }
 
-    /// Returns all records that an input may have, with their fields.
+    /// Returns the names of all records that an input may contain, with their fields.
     fn records(&self) -> BTreeMap<String, Vec<String>> {
         let (mut found, mut open) = (BTreeMap::new(), vec![self.input.clone()]);
         while let Some(kind) = open.pop() {
@@ -198,7 +199,8 @@ impl Schema {
         found
     }
 
-    /// Passes each leaf value (no record and no list) below this one: its path, its record and field, and its schema.
+    /// Collects each leaf value (neither a record nor a list) within this value: its path, its record and field, and
+    /// its schema.
     fn leaves(
         &self,
         kind: &Value,
@@ -209,7 +211,7 @@ impl Schema {
     ) {
         let kind = self.resolve(kind);
         match (kind, kind["type"].as_str(), value) {
-            // A union: an option, or an enum of records with a named branch.
+            // A union is either an option, or several records with the branch named in the value.
             (Value::Array(branches), _, _) if branches.iter().any(|branch| branch == "null") => {
                 let branch = branches.iter().find(|branch| *branch != "null").expect("an option has a type");
                 match value {
@@ -253,7 +255,7 @@ fn collect(kind: &Value, named: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// A value within an input.
+/// A value within an input that has no parts.
 #[derive(Clone, Debug)]
 struct Leaf {
     place: (String, String),
@@ -266,7 +268,7 @@ impl Leaf {
         Self { place: place.clone(), path: path.to_owned(), kind: kind.clone() }
     }
 
-    /// Returns other values for its place.
+    /// Returns other values for the leaf's place.
     fn others(&self, value: &Value) -> Vec<Value> {
         if let Some(symbols) = self.kind["symbols"].as_array() {
             return symbols.iter().filter(|symbol| *symbol != value).cloned().collect();
@@ -287,7 +289,7 @@ impl Leaf {
     }
 }
 
-/// The outcomes of forgeries.
+/// Numbers of forgeries that were found, and of those that were not.
 #[derive(Debug, Default)]
 struct Outcome {
     found: usize,
@@ -298,7 +300,7 @@ fn entries_max() -> usize {
     std::env::var("WARPTAPE_TEST_FORGERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(ENTRIES)
 }
 
-/// Returns `count` items of a list, spread evenly over it.
+/// Returns about `count` items, spread evenly over a list.
 fn some_of<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
     let step = all.len().div_ceil(count).max(1);
     all.iter().step_by(step)
@@ -409,8 +411,8 @@ fn forgeries_are_found_unless_nobody_can_know() {
     assert!(found > 200, "{found}");
 }
 
-/// Checks the table in `docs/anchors.md`; `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tests --test behaviour
-/// documented` writes it anew.
+/// Checks the table in `docs/anchors.md`. `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-tests --test behaviour
+/// documented` rewrites it.
 #[test]
 fn what_nobody_can_know_is_documented() {
     let (path, begin) = (concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/anchors.md"), "<!-- fields -->\n");
@@ -450,10 +452,10 @@ fn table() -> String {
 
 fn is_found(log: &dyn EventLog, records: &[Record], forged: &[JournalEntry], kept: usize) -> bool {
     let Some(forged) = rewritten(records, forged, kept) else { return true };
-    // A forger can change the group's offset of the journal, too.
+    // A forger can also change the group's offset of the journal.
     let end = forged.len() as i64;
     let log = Tampered::new(log, "journal", 0, forged).with_committed(end);
-    // A panic here would be a panic of every command that reads such a journal.
+    // If this panicked, every command that reads such a journal would panic.
     let found = catch_unwind(AssertUnwindSafe(|| !is_identical(&log)));
     found.unwrap_or_else(|_| {
         PANICS.fetch_add(1, Ordering::Relaxed);

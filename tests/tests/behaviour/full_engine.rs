@@ -1,4 +1,4 @@
-//! An engine that is full because nothing is committed for a while, and the events that it still receives.
+//! An engine that is full because nothing is committed for a while must still receive certain events.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,21 +15,21 @@ use warptape_schemas::{LifecycleEvent, decode_lifecycle};
 use warptape_tests::engine_run::{engine_config, stage_config};
 use warptape_tests::wrapped_log::WrappedLog;
 
-/// Number of unreadable records, each of which becomes a dead letter with half of its bytes. Together they exceed the
-/// limit of bytes waiting for commits.
+/// Number of unreadable records. Each becomes a dead letter with half of its bytes; together they exceed the limit of
+/// bytes that wait for commits.
 const POISON_RECORDS: u64 = 40;
 const POISON_BYTES: usize = 1 << 20;
 /// Longest wait for an expected event.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
-/// Wait of one check of the log.
+/// Wait of one poll of the log.
 const LOOK_WAIT: Duration = Duration::from_millis(50);
 
-/// A gate that blocks commits while it is shut. The test opens it and wakes them.
+/// A gate that blocks commits while it is closed. The test opens it, which wakes the commits.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
     changed: Condvar,
-    /// True if a commit has reached it.
+    /// True if a commit has reached the gate.
     was_reached: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate at the end, even if the test fails, so that the engine's thread ends.
+/// Opens the gate when it is dropped, even if the test fails, so that the engine's thread can end.
 struct Opened(Arc<Gate>);
 
 impl Drop for Opened {
@@ -55,7 +55,7 @@ impl Drop for Opened {
     }
 }
 
-/// A producer whose commits wait at a gate after all poison has become dead letters.
+/// A producer whose commits wait at the gate once all poison has become dead letters.
 struct GatedProducer {
     producer: Box<dyn Producer>,
     progress: Arc<Progress>,
@@ -91,7 +91,7 @@ impl Producer for GatedProducer {
     }
 }
 
-/// A consumer that fails once the engine has all poison and a commit waits at the gate.
+/// A consumer that fails once the engine has all poison, and a commit waits at the gate.
 struct FailingConsumer {
     consumer: Box<dyn Consumer>,
     progress: Arc<Progress>,
@@ -158,7 +158,7 @@ fn publish_poison(log: &dyn EventLog) {
     producer.commit().expect("the log takes the transaction");
 }
 
-/// Returns true if the process reports its failure in the log in time.
+/// True if the process reports its failure in the log in time.
 fn is_failure_told(log: &dyn EventLog) -> bool {
     let lifecycle = TopicPartition { topic: "lifecycle".to_owned(), partition: 0 };
     let mut reader = log.reader(&[lifecycle]).expect("the topic exists");
@@ -181,7 +181,7 @@ fn is_failure_told(log: &dyn EventLog) -> bool {
 fn a_source_that_fails_is_heard_while_the_engine_is_full() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut config = engine_config(stage_config(&["1s"]), 1);
-    // All poison comes at once, and little of it goes into the waiting transaction.
+    // All poison arrives at once, and little of it fits into the waiting transaction.
     config.poll_records_max = POISON_RECORDS as usize;
     config.poll_bytes_max = 2 * POISON_RECORDS as usize * POISON_BYTES;
     config.core.limits.commit_bytes_max = POISON_BYTES;

@@ -1,4 +1,4 @@
-//! The engine on a real broker gives the same signals as on the embedded log.
+//! On a real broker, the engine must give the same signals as on the embedded log.
 
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::recordings::{recorded_ticks, stage_config};
 const PARTITIONS: i32 = 4;
 const LANES: i32 = 2;
 const BATCH: NonZeroUsize = NonZeroUsize::new(64).unwrap();
-/// Output topics of a run whose keys and values depend on the ticks alone.
+/// Output topics of a run whose keys and values depend only on the ticks.
 const OUTPUTS: [fn(&Topics) -> &str; 3] =
     [|topics| &topics.signals, |topics| &topics.late, |topics| &topics.dead_letter];
 
@@ -51,10 +51,10 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     places.map(read).collect()
 }
 
-/// Longest wait for the markers of a transaction, which are written after the commit, and which readers need.
+/// Longest wait for the markers of a transaction. They are written after the commit, and readers need them.
 pub const MARKERS_MAX: Duration = Duration::from_secs(120);
 
-/// Returns all outputs once `expected` exist.
+/// Waits until there are `expected` outputs, and returns all of them.
 fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<Output>> {
     let since = Instant::now();
     loop {
@@ -65,7 +65,7 @@ fn outputs_of(log: &dyn EventLog, topics: &Topics, expected: usize) -> Vec<Vec<O
     }
 }
 
-/// Copies all ticks in one transaction, so that they keep their offsets: a second transaction would put a marker
+/// Copies all ticks in one transaction, so that they keep their offsets. A second transaction would put a marker
 /// between them.
 fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     let mut producer = to.producer(&format!("{topic}-copy")).expect("a producer");
@@ -89,20 +89,20 @@ fn copy_ticks(from: &dyn EventLog, to: &dyn EventLog, topic: &str) {
     }
 }
 
-/// Increases a topic's partitions to `partitions`.
+/// Increases the number of a topic's partitions to `partitions`.
 fn add_partitions(topic: &str, partitions: usize) {
     let (wanted, options) = ([NewPartitions::new(topic, partitions)], AdminOptions::new());
     let done = await_answer(admin().create_partitions(&wanted, &options)).expect("the broker answers");
     assert!(done.iter().all(Result::is_ok));
 }
 
-/// Returns an administration client of the broker.
+/// Returns an administration client for the broker.
 pub fn admin() -> AdminClient<DefaultClientContext> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", broker().brokers).create().expect("a client")
 }
 
-/// Waits for the broker's answer.
+/// Waits for an answer of the broker.
 pub fn await_answer<T>(answer: impl Future<Output = T>) -> T {
     let mut answer = pin!(answer);
     let mut task = Context::from_waker(Waker::noop());
@@ -158,7 +158,7 @@ fn partitions_that_are_added_are_read_once_the_outputs_have_them_too() {
     await_offset(0, 1);
     add_partitions(&topics.ticks, 2);
     publish_junk(kafka.as_ref(), &topics.ticks, 1);
-    // Behind the first record and the marker of its transaction.
+    // This record comes after the first record and the marker of its transaction.
     publish_junk(kafka.as_ref(), &topics.ticks, 0);
     await_offset(0, 3);
     add_partitions(&topics.signals, 2);

@@ -1,4 +1,4 @@
-//! Offsets and ticks removed by a real broker: a group's offsets that expired or were set, and retention.
+//! Offsets of a group that expired or were set on a real broker, and ticks that its retention removed.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::offsets::{PARTITIONS, config, set_offsets, ticks, try_run, verified};
 
 const BATCH: NonZeroUsize = NonZeroUsize::new(1).unwrap();
 
-/// Returns a log with its own topics, and the configuration of its group.
+/// Returns a log with topics of its own, and the configuration of its group.
 fn cluster(name: &str) -> (Arc<dyn EventLog>, EngineConfig) {
     let mut config = config();
     config.core.group = unique(name);
@@ -36,7 +36,7 @@ fn feed(log: &Arc<dyn EventLog>, config: &EngineConfig, numbers: Range<i64>) {
     publisher.flush().expect("the log takes the ticks");
 }
 
-/// Returns the number of signals of a run without losses.
+/// Returns the number of signals of a run that loses nothing.
 fn signals_of(numbers: Range<i64>) -> usize {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).expect("a log");
@@ -50,7 +50,7 @@ fn signals(log: &dyn EventLog, config: &EngineConfig) -> usize {
     (0..PARTITIONS).map(|partition| read_partition(log, &config.core.topics.signals, partition).len()).sum()
 }
 
-/// Makes the broker remove all current records of a topic by their age, and keep later ones.
+/// Makes the broker remove all current records of a topic because of their age, and then keep later ones.
 fn age(log: &dyn EventLog, topic: &str) {
     keep_for(topic, "1");
     let since = Instant::now();
@@ -106,12 +106,12 @@ fn what_retention_removes_is_covered_by_snapshots_folded_without_or_given_up() {
     feed(&log, &config, 0..300);
     run_to_end(&log, config.clone());
     age(log.as_ref(), &topics.ticks);
-    // The snapshots cover everything processed.
+    // The snapshots cover everything that was processed.
     feed(&log, &config, 300..600);
     run_to_end(&log, config.clone());
     verified(log.as_ref(), &config);
     assert_eq!(signals(log.as_ref(), &config), signals_of(0..600));
-    // They are void under other stages.
+    // The snapshots are void with other stages.
     let mut other = config.clone();
     other.core.stages = engine_run::stage_config(&["1s", "tick:7"]);
     other.core.new_segment = true;
@@ -119,7 +119,7 @@ fn what_retention_removes_is_covered_by_snapshots_folded_without_or_given_up() {
     feed(&log, &other, 600..700);
     run_to_end(&log, other.clone());
     verified(log.as_ref(), &other);
-    // Ticks not read by any process.
+    // These ticks are not read by any process.
     feed(&log, &other, 700..800);
     age(log.as_ref(), &topics.ticks);
     feed(&log, &other, 800..900);

@@ -1,4 +1,4 @@
-//! The real engine behind a live feed, whose ticks are written as they happen.
+//! The real engine behind a live feed, whose ticks are written as they occur.
 
 use std::sync::Arc;
 
@@ -38,14 +38,14 @@ fn trade(event_time_ns: i64) -> Tick {
     }
 }
 
-/// Publishes current trades, each in a record of its own; the fifth is dated two days ahead.
+/// Publishes current trades, each in its own record; the fifth trade is dated two days ahead.
 fn feed_now(log: &Arc<dyn EventLog>, count: i64) {
     let from_ns = now_ns() - SECOND_NS;
     let dated = |number: i64| from_ns + number * 1_000_000 + if number == 4 { 2 * DAY_NS } else { 0 };
     feed(log, 1, 1, (0..count).map(|number| trade(dated(number))));
 }
 
-/// Checks that a replay makes the same decisions and outputs.
+/// Asserts that a replay makes the same decisions and outputs.
 pub fn assert_identical(log: &Arc<dyn EventLog>, group: &str) {
     let options = VerifyOptions { outputs: true, ..VerifyOptions::new(&Topics::new(""), group) };
     let report = verify(log.as_ref(), &options, &mut |_| {}).expect("the log can be read");
@@ -101,7 +101,7 @@ fn a_market_dated_in_the_future_is_never_followed_by_itself() {
     assert_identical(&log, &config.core.group);
 }
 
-/// Returns the trades of a market, with ids from 1 for each symbol.
+/// Returns the trades and quotes of a market, with trade ids that count from 1 for each symbol.
 fn market() -> impl Iterator<Item = Tick> {
     SynthSource::new(SynthConfig { symbols: 20, ..SynthConfig::default() }).expect("a market").take(6_000)
 }
@@ -123,7 +123,8 @@ fn trades_that_are_published_twice_are_counted() {
     feed(&plain, 1, 16, market());
     assert!(run_to_end(&plain, config()).repeated.is_empty());
     let records = topic_ends(plain.as_ref(), "ticks")[0].1;
-    // One run in pieces, with a stop after each; one at once, with a failing lane and a restored state.
+    // The first log is run in pieces, with a stop after each. The second one is run at once, with a failing lane and a
+    // restored state.
     let (pieces, faulty) = (new_log("pieces.db"), new_log("faulty.db"));
     let mut found = RepeatedTrades::default();
     for piece in 0..9 {

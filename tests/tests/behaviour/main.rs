@@ -1,4 +1,4 @@
-//! Behaviour of the crates together.
+//! Tests of the behaviour of the crates together.
 
 mod anchors;
 mod background;

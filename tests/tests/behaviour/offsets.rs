@@ -1,5 +1,5 @@
-//! The engine does not trust the group's committed offsets: they may be set from outside, expired, or another group's.
-//! The log may also have removed ticks.
+//! The engine does not trust the group's committed offsets. They may be set from outside, have expired, or belong to
+//! another group. The log may also have removed ticks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn open(path: &Path) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(path, Durability::Process).expect("a log"))
 }
 
-/// Runs an engine to the ends of the log, or until it gives up.
+/// Runs an engine until it reaches the ends of the log, or gives up.
 pub fn try_run(log: &Arc<dyn EventLog>, config: EngineConfig) -> Result<Summary, EngineError> {
     let ends = |topic: &str| topic_ends(log.as_ref(), topic);
     let topics = &config.core.topics;
@@ -62,7 +62,7 @@ pub fn try_run(log: &Arc<dyn EventLog>, config: EngineConfig) -> Result<Summary,
 /// Key and value of a record.
 type Output = (Option<Vec<u8>>, Vec<u8>);
 
-/// Returns keys and values of all outputs, by topic and partition.
+/// Returns the keys and values of all outputs, by topic and partition.
 fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     let topics = [&topics.signals, &topics.late, &topics.dead_letter];
     let places = topics.iter().flat_map(|topic| (0..PARTITIONS).map(move |partition| (topic, partition)));
@@ -73,7 +73,7 @@ fn outputs(log: &dyn EventLog, topics: &Topics) -> Vec<Vec<Output>> {
     places.map(read).collect()
 }
 
-/// Checks that two logs have the same outputs.
+/// Asserts that two logs have the same outputs.
 #[track_caller]
 fn assert_alike(one: &dyn EventLog, other: &dyn EventLog, topics: &Topics) {
     for (one, other) in outputs(one, topics).iter().zip(outputs(other, topics)) {
@@ -95,7 +95,7 @@ pub fn verified(log: &dyn EventLog, config: &EngineConfig) -> Report {
     report
 }
 
-/// Sets offsets of a group without members.
+/// Sets the offsets of a group that has no members.
 pub fn set_offsets(log: &dyn EventLog, group: &str, topic: &str, offsets: impl Fn(i32) -> i64) {
     let mut producer = log.producer(&format!("{group}-somebody")).expect("a producer");
     producer.begin().expect("a transaction");
@@ -117,7 +117,7 @@ fn offsets_that_somebody_has_set_are_not_believed() {
     for piece in 0..4 {
         feed(&log, PARTITIONS, 1, ticks(piece * 500..(piece + 1) * 500));
         let ends = topic_ends(log.as_ref(), &topics.ticks);
-        // Offsets at the beginning, in the middle, and after all records.
+        // The offsets are set to the beginning, to a third, and to the end.
         match piece {
             1 => set_offsets(log.as_ref(), &group, &topics.ticks, |_| 0),
             2 => set_offsets(log.as_ref(), &group, &topics.ticks, |partition| ends[partition as usize].1 / 3),
@@ -128,7 +128,7 @@ fn offsets_that_somebody_has_set_are_not_believed() {
         verified(log.as_ref(), &config());
     }
     assert_alike(log.as_ref(), whole.as_ref(), &topics);
-    // The set offsets are corrected even without further records.
+    // Set offsets are corrected even if no further records come.
     let right = |partition| log.committed(&group, &TopicPartition { topic: topics.ticks.clone(), partition });
     let before: Vec<_> = (0..PARTITIONS).map(|partition| right(partition).expect("an offset")).collect();
     set_offsets(log.as_ref(), &group, &topics.ticks, |_| 1);
@@ -157,10 +157,11 @@ fn a_second_group_is_refused_by_name() {
     verified(log.as_ref(), &config());
 }
 
-/// Marks a recreated topic, in place of offsets of the first remaining records.
+/// Value that marks a topic as recreated, instead of offsets of its first remaining records.
 const ANEW: [i64; 2] = [-1; 2];
 
-/// Returns a copy of a log without the first records of some topics; `lost` has each topic's first remaining offsets.
+/// Returns a copy of a log without the first records of some topics. `lost` has the first remaining offsets of each
+/// topic.
 fn trimmed(from: &dyn EventLog, to: &Path, lost: &[(&str, [i64; 2])]) -> Arc<dyn EventLog> {
     let mut copy = PortableFile::create(to).expect("a new file");
     for info in from.topics().expect("the log is readable") {
@@ -188,13 +189,13 @@ fn trimmed(from: &dyn EventLog, to: &Path, lost: &[(&str, [i64; 2])]) -> Arc<dyn
     open(to)
 }
 
-/// Returns the ends of the ticks, by partition.
+/// Returns the end offset of the ticks in each partition.
 fn tick_ends(log: &dyn EventLog) -> [i64; 2] {
     let ends = topic_ends(log, "ticks");
     [ends[0].1, ends[1].1]
 }
 
-/// Returns a log that was processed to its end and closed, and its ticks' ends.
+/// Returns a log that was processed to its end, and the end offsets of its ticks.
 fn processed(path: &Path, count: i64) -> (Arc<dyn EventLog>, [i64; 2]) {
     let log = open(path);
     feed(&log, PARTITIONS, 1, ticks(0..count));
@@ -218,7 +219,7 @@ fn a_log_that_lost_its_beginning_is_processed_from_the_first_record_that_is_left
         let given_up = format!("ticks/{partition}: records 0 to {} were given up", first - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
     }
-    // Another configuration folds the remaining ticks, and begins a segment.
+    // Another stage configuration folds the remaining ticks again, and begins a segment.
     feed(&log, PARTITIONS, 1, ticks(1_000..1_500));
     let mut other = config();
     other.core.stages = stage_config(&["1s", "tick:7"]);
@@ -254,7 +255,7 @@ fn without_snapshots_the_state_is_that_of_the_ticks_that_are_left() {
     let told = verified(log.as_ref(), &config()).to_string();
     let anew = format!("the state is computed from offset {} on", ends[0] / 2);
     assert!(told.contains(&anew), "{anew:?} is missing in {told}");
-    // The next life continues from its snapshots.
+    // The next process life continues from its own snapshots.
     feed(&log, PARTITIONS, 1, ticks(1_500..1_600));
     run_to_end(&log, config());
     assert!(verified(log.as_ref(), &config()).to_string().contains(&anew));
@@ -277,7 +278,7 @@ fn ticks_that_were_removed_unread_are_given_up_only_when_that_is_said() {
         for told in [&command, &format!("ticks/0 was processed up to offset {from} and begins at {to}")] {
             assert!(error.contains(told), "{told:?} is missing in {error}");
         }
-        // Not all of them.
+        // Accepting only some of the losses is not enough.
         let mut accepting = config();
         accepting.core.accepted_loss = AcceptedLoss::Before([(0, first[0]), (1, first[1] - 1)].into());
         try_run(&log, accepting.clone()).expect_err("records of the other partition are lost");
@@ -286,7 +287,7 @@ fn ticks_that_were_removed_unread_are_given_up_only_when_that_is_said() {
         let told = verified(log.as_ref(), &config()).to_string();
         let given_up = format!("ticks/0: records {from} to {} were given up", to - 1);
         assert!(told.contains(&given_up), "{given_up:?} is missing in {told}");
-        // It was accepted once, and is in the journal.
+        // The loss needs to be accepted only once, because the journal records it.
         feed(&log, PARTITIONS, 1, ticks(1_600..1_700));
         run_to_end(&log, config());
         verified(log.as_ref(), &config());

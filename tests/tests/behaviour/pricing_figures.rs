@@ -1,5 +1,5 @@
-//! Speed of pricing on a device, compared with the device's limits. The device and the processor must give the same
-//! results.
+//! Speed of pricing on a device, compared with the limits of the device. The device and the processor must give the
+//! same results.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -13,14 +13,16 @@ use warptape_kernels::pricing::{
 };
 use warptape_tests::devices::{EMULATOR, Intercepted};
 
-/// Numbers of an option: kind, spot, strike, years, rate, yield and volatility; price and seven Greeks.
+/// Number of values of an option: kind, spot, strike, years, rate, yield and volatility, and then price and seven
+/// Greeks.
 const OPTION_NUMBERS: usize = 7 + 8;
-/// Fixings of the Asian option.
+/// Number of fixings of the Asian option.
 const FIXINGS: u32 = 252;
-/// Operations on `f64` of one of its steps, by the formulas of `math` and `payoffs`. A uniform number has 2, its
-/// quantile in the middle 35, the move 2, `exp(x) - 1` 35, two sums 2. Each may be a multiply-add.
+/// Number of `f64` operations per step of the Asian option, by the formulas of `math` and `payoffs`. A uniform number
+/// takes 2, its quantile in the middle 35, the move 2, `exp(x) - 1` 35, and two sums 2. Each operation may be a
+/// multiply-add.
 const STEP_OPERATIONS: f64 = 76.0;
-/// Number of runs; the first one warms up.
+/// Number of runs; the first one only warms up.
 const RUNS: usize = 4;
 
 /// Times of launches, in microseconds.
@@ -45,7 +47,7 @@ impl Times {
         })
     }
 
-    /// Returns the median of the launches so far, without the first one.
+    /// Returns the median time of the launches so far, except the first, in microseconds.
     fn median_us(&self) -> f64 {
         let mut times_us = self.0.lock().expect("nobody panics")[1..].to_vec();
         times_us.sort_by(f64::total_cmp);
@@ -55,7 +57,7 @@ impl Times {
 
 const MARKET: AssetMarket = AssetMarket { spot: 100.0, rate: 0.03, dividend_yield: 0.01, volatility: 0.2 };
 
-/// Prints a kernel's time, and the share of the device's limit that it reaches.
+/// Prints a kernel's time, and its share of the device's limit.
 fn print(name: &str, found_us: f64, floor_us: Option<f64>) {
     println!("figure {name} {found_us:.1} us");
     if let Some(floor_us) = floor_us {
@@ -84,7 +86,7 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
     let mut expected = Greeks::default();
     expected.add(Isa::detect(), &given, 0..options);
     assert!(found == expected, "both give the same Greeks");
-    // A copied byte is read and written.
+    // A copied byte counts twice, because it is read and written.
     let bytes = (options * OPTION_NUMBERS * size_of::<f64>()) as f64;
     let floor_us = score.map(|score| bytes / (2.0 * score.copy_gb_s * 1e3));
     print(&format!("greeks_of_{options}_options"), times.median_us(), floor_us);
@@ -112,7 +114,7 @@ fn measure(devices: &dyn Devices, options: usize, blocks: u64, score: Option<Sco
     assert!(found == expected, "both give the same sums");
     let paths = blocks * BLOCK_SAMPLES;
     let operations = paths as f64 * f64::from(FIXINGS) * STEP_OPERATIONS;
-    // A multiply-add counts as two.
+    // A multiply-add counts as two operations.
     let floor_us = score.map(|score| 2.0 * operations / (score.f64_gflop_s * 1e3));
     print(&format!("asian_{paths}_paths_of_{FIXINGS}"), times.median_us(), floor_us);
 }

@@ -1,4 +1,4 @@
-//! The four recorded market streams compared with independently computed bars and indicators.
+//! Compares the four recorded market streams with independently computed bars and indicators.
 //!
 //! `tests/fixtures/README.md` describes the fixtures and their rules.
 
@@ -23,12 +23,13 @@ const FILES: [(&str, &str); 4] = [
     ("BINANCE-USDM", "usdm-btcusdt_20240808.jsonl.gz"),
     ("BINANCE-USDM", "usdm-ethusdt_20240808.jsonl.gz"),
 ];
-/// Largest relative deviation from TA-Lib.
+/// Greatest allowed relative deviation from TA-Lib.
 const RELATIVE: f64 = 1e-9;
-/// Largest deviation of differences that nearly cancel, relative to the price: TA-Lib itself is that inexact.
+/// Greatest allowed deviation of nearly cancelling differences, relative to the price. TA-Lib itself is no more
+/// precise.
 const OF_PRICE: f64 = 1e-14;
 
-/// Returns the ticks of the recordings; `None`, with a printed line, if the folder is missing.
+/// Returns the ticks of the recordings; `None`, with a printed message, if their folder is missing.
 pub fn recorded_ticks() -> Option<Vec<Tick>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/binance-2024-08");
     let folder = std::env::var_os("WARPTAPE_TEST_RECORDINGS").map_or(here, PathBuf::from);
@@ -42,7 +43,7 @@ pub fn recorded_ticks() -> Option<Vec<Tick>> {
     Some(capture.collect::<Result<_, _>>().expect("the recordings are good"))
 }
 
-/// Returns the configuration of the fixtures.
+/// Returns the stage configuration of the fixtures.
 pub fn stage_config() -> StageConfig {
     engine_run::stage_config(&["1s", "1m"])
 }
@@ -66,7 +67,7 @@ fn signals_of(partitions: i32, ticks: &[Tick], batch: usize, lanes: i32) -> Vec<
     (0..partitions).map(|partition| values(partition).collect()).collect()
 }
 
-/// A fixture, embedded in the binary because a machine with a GPU may have only the binary.
+/// Embeds a fixture in the binary, because a machine with a GPU may have only the binary.
 macro_rules! fixture {
     ($name:literal) => {
         ($name, rows(include_bytes!(concat!("../../fixtures/", $name))))
@@ -79,7 +80,7 @@ fn rows(compressed: &[u8]) -> Vec<Vec<String>> {
     text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
-/// Closed bars by symbol and start.
+/// Closed bars by symbol and start time.
 type Bars<'a> = BTreeMap<(String, i64), Signal<'a>>;
 
 fn bars<'a>(signals: &'a [Vec<Vec<u8>>], spec: &str) -> Bars<'a> {
@@ -106,7 +107,8 @@ fn check_bars(found: &Bars<'_>, (fixture_name, rows): (&str, Vec<Vec<String>>)) 
     }
 }
 
-/// Returns an indicator's change per change of a price by one, for differences, which can cancel; 0 for the others.
+/// Returns how much an indicator changes if the price changes by one, for indicators that are differences and can
+/// cancel; 0 for others.
 fn units_per_price(name: &str, bar: &Bar) -> f64 {
     match name {
         "macd" | "macd_signal" | "macd_histogram" | "momentum" => 1.0,
@@ -117,7 +119,7 @@ fn units_per_price(name: &str, bar: &Bar) -> f64 {
             let [upper, middle] =
                 ["bollinger_upper", "bollinger_middle"].map(|name| value(name).expect("same window"));
             assert!(upper > middle, "no window of the recordings is flat");
-            // Bands are two deviations from the middle.
+            // A band is two deviations away from the middle.
             2.0 / (upper - middle)
         }
         _ => 0.0,
@@ -159,13 +161,13 @@ fn bars_equal_decimal_arithmetic_and_indicators_equal_ta_lib() {
 #[test]
 fn lanes_do_not_show_on_recordings() {
     let Some(ticks) = recorded_ticks() else { return };
-    // Records have the same ticks, so that positions are the same; the numbers of lanes differ.
+    // The records have the same ticks, so their offsets are equal; only the number of lanes differs.
     let one = signals(&ticks, 64, 1);
     assert_eq!(one, signals(&ticks, 64, 3));
     assert_eq!(one, signals(&ticks, 64, 8));
 }
 
-/// Returns bid and ask of each bar, by symbol and start.
+/// Returns the bid and ask of each bar, by symbol and start time.
 fn quotes(signals: &[Vec<Vec<u8>>], spec: &str) -> BTreeMap<(String, i64), [i64; 2]> {
     let quote = |signal: Signal<'_>| {
         let bar = signal.bar.expect("a bar signal has its bar");
@@ -188,13 +190,13 @@ fn no_bar_of_the_recordings_has_a_quote_from_after_its_end() {
         for ((symbol, start_ns), found) in &found {
             let before =
                 quotes_of[symbol.as_str()].iter().filter(|tick| tick.event_time_ns < start_ns + interval_ns);
-            // Among several ticks with one time, the last one is the latest to arrive.
+            // If several ticks have the same time, the last one in the list arrived last.
             let last = before.max_by_key(|tick| tick.event_time_ns);
             let expected = last.map_or([0; 2], |tick| [tick.bid_price_e9, tick.ask_price_e9]);
             assert_eq!(*found, expected, "{spec} bar of {symbol} at {start_ns}");
         }
         assert!(found.values().filter(|quote| **quote != [0; 2]).count() > 10);
-        // With one partition other symbols close the bars, at other times.
+        // With one partition, other symbols close the bars, so they close at other times.
         let of_one = quotes(&one, spec);
         let in_both = found.iter().filter_map(|(key, quote)| Some((key, quote, of_one.get(key)?)));
         let differing = in_both.clone().filter(|(_, quote, other)| quote != other).count();

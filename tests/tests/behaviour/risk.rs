@@ -1,5 +1,5 @@
-//! Risk requests in the real engine on an embedded log: each gets one answer, which depends on neither lanes nor
-//! slices.
+//! Risk requests in the real engine on an embedded log. Each request gets exactly one answer, which depends neither on
+//! lanes nor on slices.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use warptape_tests::injected::InjectedLanes;
 pub const PARTITIONS: i32 = 2;
 pub const TICKS: u64 = 20_000;
 
-/// Returns a log with a market and without requests.
+/// Returns a log with a market but without requests.
 fn market() -> (tempfile::TempDir, Arc<dyn EventLog>) {
     let (folder, log) = new_log();
     feed_ticks(&log);
@@ -33,7 +33,7 @@ pub fn new_log() -> (tempfile::TempDir, Arc<dyn EventLog>) {
     (folder, Arc::new(log))
 }
 
-/// Publishes the market.
+/// Publishes the market's ticks.
 pub fn feed_ticks(log: &Arc<dyn EventLog>) {
     let config = SynthConfig { symbols: 20, ticks: Some(TICKS), ..SynthConfig::default() };
     feed(log, PARTITIONS, 64, SynthSource::new(config).expect("a market").take(TICKS as usize));
@@ -41,9 +41,9 @@ pub fn feed_ticks(log: &Arc<dyn EventLog>) {
 
 pub fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
-    // Causes many slices.
+    // The short slices cause many of them.
     config.core.scheduler.risk.slice_ns = 50_000;
-    // Gives enough returns.
+    // The short interval gives enough returns.
     config.core.stages.market.sample_interval_ns = 100_000_000;
     config
 }
@@ -58,7 +58,7 @@ fn simulation(contract: &str, precision: &str, standard_error: Option<f64>) -> V
            "standard_error": standard_error})
 }
 
-/// Returns requests without an error, by id.
+/// Returns valid requests, by id.
 pub fn good() -> Vec<(&'static str, Value)> {
     let option = |strike: i32| json!({"asset": 0, "kind": "put", "strike": strike, "expiry_years": 0.5});
     let options: Vec<Value> = (60..150).map(option).collect();
@@ -155,7 +155,7 @@ pub fn results(log: &Arc<dyn EventLog>, partition: i32) -> Vec<RiskResult> {
     records.iter().map(|record| decode_risk_result(&record.value).expect("a result")).collect()
 }
 
-/// Returns outcomes by id, and checks that each occurs once.
+/// Returns the outcomes by id, and checks that each id occurs once.
 pub fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, RiskOutcome> {
     let mut outcomes = BTreeMap::new();
     for result in results(log, partition) {
@@ -165,14 +165,14 @@ pub fn outcomes(log: &Arc<dyn EventLog>, partition: i32) -> BTreeMap<String, Ris
     outcomes
 }
 
-/// Returns the number of tasks begun by all of their lanes at once.
+/// Returns the number of tasks that all of their lanes began at the same time.
 fn gangs(log: &Arc<dyn EventLog>) -> usize {
     let entries = read_partition(log.as_ref(), "journal", 0).into_iter();
     let decisions = entries.flat_map(|entry| decode_journal_entry(&entry.value).expect("an entry").decisions);
     decisions.filter(|decision| matches!(decision, Decision::Split(split) if split.gang)).count()
 }
 
-/// Returns a symbol of the market and its partition.
+/// Returns a symbol of the market, and its partition.
 fn a_symbol(log: &Arc<dyn EventLog>) -> (String, i32) {
     let record = read_partition(log.as_ref(), "signals", 1).pop().expect("a signal");
     (String::from_utf8(record.key.expect("the symbol")).expect("UTF-8"), 1)
@@ -255,7 +255,7 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!(code(3), Some(RiskErrorCode::Expired));
     assert_eq!(code(4), Some(RiskErrorCode::Duplicate));
     assert_eq!((code(5), of(5).request_id.as_str()), (Some(RiskErrorCode::BadParameter), ""));
-    // A later life knows the answered requests.
+    // A later process life still knows which requests were answered.
     ask(&log, partition, &[market]);
     run_to_end(&log, config(1));
     let results = super::risk::results(&log, partition);
@@ -264,7 +264,7 @@ fn what_cannot_be_answered_says_why() {
     assert_eq!((error.code, results[6].offset), (RiskErrorCode::Duplicate, 6));
 }
 
-/// Returns a portfolio with a live asset and many given scenarios, so that turning it into a task takes time.
+/// Returns a portfolio with a live asset and many given scenarios, so that preparing its task takes time.
 fn large(symbol: &str) -> Value {
     const ASSETS: i32 = 64;
     let live = json!({"symbol": symbol, "spot": {"from": "market"}, "volatility": 0.2});
@@ -276,7 +276,7 @@ fn large(symbol: &str) -> Value {
            "measure": {"type": "historical", "confidence": 0.99, "returns": returns.collect::<Vec<_>>()}})
 }
 
-/// Returns true if ticks came after a request's market snapshot, and went to a lane before the request was a task.
+/// True if ticks arrived after a request's market snapshot, and went to a lane before the request became a task.
 fn was_overtaken(log: &Arc<dyn EventLog>, result: &RiskResult) -> bool {
     let [taken] = &result.as_of[..] else { panic!("{:?}", result.as_of) };
     let entries = read_partition(log.as_ref(), "journal", 0).into_iter();

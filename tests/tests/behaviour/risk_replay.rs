@@ -1,4 +1,4 @@
-//! Risk results of the real engine compared with their replay, and the findings for changed ones.
+//! Compares risk results of the real engine with their replay, and tests what is reported for changed results.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use warptape_tests::engine_run::{engine_config, feed, read_partition, run_to_end
 use warptape_tests::injected::InjectedLanes;
 
 const PARTITIONS: i32 = 2;
-/// Number of ticks of a process life.
+/// Number of ticks of each process life.
 const TICKS: usize = 10_000;
-/// Partition with most of the requests.
+/// Partition that has most of the requests.
 const ASKED: i32 = 1;
 
 type Log = Arc<dyn EventLog>;
 
 fn config(lanes: i32) -> EngineConfig {
     let mut config = engine_config(stage_config(&["1s"]), lanes);
-    // Causes many slices.
+    // The short slices cause many of them.
     config.core.scheduler.risk.slice_ns = 50_000;
-    // Gives enough returns.
+    // The short interval gives enough returns.
     config.core.stages.market.sample_interval_ns = 100_000_000;
     config
 }
@@ -36,7 +36,7 @@ fn new_log(folder: &tempfile::TempDir, name: &str) -> Log {
     Arc::new(SqliteLog::open(folder.path().join(name), Durability::Process).expect("a new log"))
 }
 
-/// Publishes the ticks of a life; all lives share one market.
+/// Publishes the ticks of a process life. All lives share one market.
 fn feed_life(log: &Log, life: usize) {
     let config = SynthConfig { symbols: 20, ..SynthConfig::default() };
     feed(log, PARTITIONS, 64, SynthSource::new(config).expect("a market").skip(life * TICKS).take(TICKS));
@@ -88,7 +88,8 @@ fn send(log: &Log, partition: i32, values: Vec<Vec<u8>>) {
     producer.commit().expect("it is taken");
 }
 
-/// Records three lives: ticks alone, then requests of all kinds, then further ones on a later market.
+/// Records three process lives: first only ticks, then requests of all kinds, and then further requests on a later
+/// market.
 fn record(log: &Log, lanes: i32) {
     feed_life(log, 0);
     run_to_end(log, config(lanes));
@@ -178,7 +179,7 @@ fn check_without_room(limit: impl FnOnce(&mut RiskConfig), message: &str) {
     let log = new_log(&folder, "log.db");
     feed_life(&log, 0);
     let given = json!({"symbol": "given", "spot": 100.0, "volatility": 0.25});
-    // Four long requests, so that the others arrive while they wait, even on a fast machine.
+    // Four long requests come first, so that the others arrive while they wait, even on a fast machine.
     let long = json!({"type": "simulation", "assets": [given], "expiry_years": 1.0, "steps": 256,
                       "contract": {"type": "asian", "kind": "call", "strike": 105.0}, "paths_max": 50_000});
     let requests: Vec<RiskRequest> = (0..12)
@@ -206,7 +207,7 @@ fn check_without_room(limit: impl FnOnce(&mut RiskConfig), message: &str) {
     assert_eq!(fields(&changed), ["outcome.risk_error.message"], "{changed}");
 }
 
-/// A request of minutes beside small ones, one of which cancels it; and a request that is never begun.
+/// A request that takes minutes runs beside small ones, one of which cancels it. Another request is never begun.
 #[test]
 fn what_was_cancelled_and_what_cost_too_much_is_recomputed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -266,8 +267,8 @@ fn what_was_cancelled_and_what_cost_too_much_is_recomputed() {
     assert_eq!(fields(&dearer), ["cost_ns"], "{dearer}");
 }
 
-/// The largest answers of each kind of problem. Answers with a row per option, position, scenario or rule exceed a
-/// topic with the lowest allowed limit; the others fit any topic.
+/// Requests with the largest answers of each kind of problem. Answers with a row per option, position, scenario or rule
+/// exceed a topic with the lowest allowed limit; the others fit any topic.
 #[test]
 fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomputed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -293,7 +294,7 @@ fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomp
     let historical = json!({"type": "historical", "confidence": 0.9, "returns": returns});
     let falls = |number: usize| json!({"name": name(number), "spot_shift": -1e-6 * number as f64});
     let stress = json!({"type": "stress", "scenarios": (0..1_000).map(falls).collect::<Vec<_>>()});
-    // Enough trades that their number takes three bytes.
+    // There are so many trades that their number takes three bytes.
     let rule = |number: usize| json!({"type": "ema-cross", "fast": 2 + number % 3, "slow": 6});
     let closes: Vec<f64> = (0..10_000_i32).map(|bar| 100.0 + f64::from(bar % 2)).collect();
     let sweep = json!({"type": "sweep", "symbols": [{"symbol": "a", "closes": closes}],
@@ -349,7 +350,7 @@ fn an_answer_of_any_kind_that_its_topic_does_not_take_is_an_error_that_is_recomp
     let report = verified(&log);
     assert!(report.is_identical(), "{report}");
     assert_eq!(report.outputs.expect("they were asked for").risk_results, cases.len() as u64);
-    // An answer that fits its topic must not be reported as too large.
+    // An answer that fits its topic must not be replaced by the error that it is too large.
     let changed = diverged(&folder, &log, "risk.results", |records| {
         let result = |record: &Record| decode_risk_result(&record.value).expect("a result");
         let small = records.iter().position(|record| result(record).request_id == "simulation").expect("one");
@@ -374,7 +375,7 @@ fn outcome_error(result: &mut RiskResult) -> &mut warptape_schemas::risk::RiskEr
     }
 }
 
-/// Returns the divergence of a log with a changed partition.
+/// Returns the difference that a verification reports for a log with a changed partition.
 fn diverged(
     folder: &tempfile::TempDir,
     log: &Log,
@@ -387,7 +388,7 @@ fn diverged(
     }
 }
 
-/// Returns the verification of a log with a changed partition: everything is copied into another log.
+/// Returns the verification of a log with a changed partition. It copies everything into another log.
 fn verified_with(
     folder: &tempfile::TempDir,
     log: &Log,
@@ -433,14 +434,15 @@ fn verified_with(
     report
 }
 
-/// A rejection names the market it was judged on, so that exactly one is right, not any that some market would cause.
+/// A rejection names the market on which it was decided. So exactly one rejection is right, and not every one that some
+/// market would cause.
 #[test]
 fn a_refusal_is_recomputed_on_its_market() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let log = new_log(&folder, "log.db");
     let config = || {
         let mut config = config(1);
-        // Gives too few returns.
+        // The long interval gives too few returns.
         config.core.stages.market.sample_interval_ns = 1_000_000_000;
         config
     };
@@ -458,7 +460,7 @@ fn a_refusal_is_recomputed_on_its_market() {
     run_to_end(&log, config());
     let found = results(&log, ASKED);
     assert_eq!(found.len(), requests.len());
-    // A request for an unknown symbol waits for that symbol's first tick, so any of the three may be answered first.
+    // A request for an unknown symbol waits for the symbol's first tick, so any of the three may be answered first.
     let at = |id: &str| found.iter().position(|result| result.request_id == id).expect(id);
     let (few, unknown, bad) = (at("few"), at("unknown"), at("bad"));
     for (at, code) in [
@@ -482,26 +484,26 @@ fn a_refusal_is_recomputed_on_its_market() {
         Some(Divergence::Output(divergence)) => fields(&divergence).join(" "),
         other => panic!("a changed output expected, found {other:?}"),
     };
-    // A number of returns that the market did not have.
+    // The result names a number of returns that the market did not have.
     let other_number = |result: &mut RiskResult| {
         let error = outcome_error(result);
         error.message = format!("2{}", error.message);
     };
     assert_eq!(named(with(few, &other_number)), "outcome.risk_error.message");
-    // No market, in which no symbol is known.
+    // The result names no market, so no symbol would be known.
     let on_nothing = named(with(few, &|result| result.judged_on.clear()));
     assert!(on_nothing.contains("outcome.risk_error.code"), "{on_nothing}");
-    // Unknown rules.
+    // The result names unknown rules.
     let unknown_rules =
         with(few, &|result| result.rules = 7).divergence.expect("it cannot be judged").to_string();
     let said =
         "answered by rules 7, and this software knows rules 1: use the version of warptape that wrote it";
     assert!(unknown_rules.contains(said) && unknown_rules.contains("request few"), "{unknown_rules}");
-    // Another error than the actual one.
+    // The result has another error than the right one.
     let no_price =
         |result: &mut RiskResult| outcome_error(result).field = "problem.assets[0].spot".to_owned();
     assert_eq!(named(with(few, &no_price)), "outcome.risk_error.field");
-    // Another market, in which the symbol is not known yet, or which the request does not use.
+    // The result names another market, in which the symbol is not known yet, or which the request does not use.
     let nothing_yet = |result: &mut RiskResult| {
         result.judged_on.iter_mut().for_each(|as_of| as_of.next_offset = 0);
     };
@@ -525,7 +527,7 @@ fn change(record: &mut Record, change: impl FnOnce(&mut RiskResult)) {
     encode_risk_result(&result, &mut record.value);
 }
 
-/// Returns true if it is the result of the first request with this id.
+/// True if the record is the first result with this request id.
 fn is_of(record: &Record, id: &str) -> bool {
     let result = decode_risk_result(&record.value).expect("a result");
     result.request_id == id && code_of(&result) != Some(RiskErrorCode::Duplicate)
@@ -584,7 +586,7 @@ fn what_was_changed_is_named() {
     check("elsewhere", "partition", &|result| result.partition = 0);
 }
 
-/// A result too large for its topic becomes an error, which no other result can be replaced by.
+/// A result that is too large for its topic becomes an error, and no other result may replace this error.
 #[test]
 fn a_result_that_was_too_large_is_recomputed() {
     const BYTES_MAX: i64 = refusals::RESULT_BYTES_MIN;
@@ -603,7 +605,7 @@ fn a_result_that_was_too_large_is_recomputed() {
         config.core.limits.risk_result_bytes_max = BYTES_MAX;
         config
     });
-    // Another life has a higher limit.
+    // Another process life has a higher limit.
     ask(&log, ASKED, &[request("again", volatilities(9_000))]);
     run_to_end(&log, config(2));
     let found = results(&log, ASKED);
@@ -616,7 +618,8 @@ fn a_result_that_was_too_large_is_recomputed() {
     assert_eq!(verified(&log).divergence, None);
 
     let RiskOutcome::Error(error) = &of("large").outcome else { panic!("stated above") };
-    // A small result must not have this error. The error must not state another size, or a limit that no process has.
+    // A small result must not be replaced by this error. The error must not state another size, or a limit that no
+    // process had.
     let changed = |id: &str, message: String| {
         let outcome = RiskOutcome::Error(RiskError { message, ..error.clone() });
         diverged(&folder, &log, "risk.results", |records| {

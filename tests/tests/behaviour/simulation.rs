@@ -1,17 +1,18 @@
-//! Random markets, batch cuts, lanes, placements, pauses, lane losses and crashes give the same outputs as a plain run.
+//! Random markets, batch cuts, lanes, placements, pauses, lane losses and crashes must give the same outputs as a plain
+//! run.
 
 use warptape_tests::coverage::Coverage;
 use warptape_tests::random::rotating;
 use warptape_tests::simulation::{Failure, Plant, simulate};
 use warptape_tests::vocabulary::COMMANDS_UNMET;
 
-/// Numbers of seeds of `tests/run --all`, and of `tests/run`.
+/// Number of seeds of `tests/run --all`. The next constant is the number for `tests/run`.
 const SEEDS_ALL: u64 = 2_500;
 const SEEDS: u64 = 400;
 /// Number of seeds within which a planted fault must be found.
 const SEEDS_PLANTED: u64 = 1_200;
 
-/// Names the seed when the run itself panics.
+/// Prints the seed if the run itself panics.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -34,15 +35,15 @@ fn outputs_equal_the_sequential_run_whatever_happens() {
     let coverage = rotating(seeds).map(check).fold(Coverage::default(), Coverage::plus);
     println!("{seeds} seeds met {coverage:?}");
     let (count, least) = coverage.least();
-    // Few seeds meet rare situations only by chance.
+    // With few seeds, rare situations occur only by chance.
     let expected = seeds / if all { 10 } else { 20 };
     assert!(least as u64 >= expected, "the seeds meet too little of {count}: {coverage:?}");
-    // The simulation covers production: both execute each command, and neither answers within the call.
+    // The simulation covers production. Both execute every command, and neither answers a command within the call.
     assert_eq!(coverage.commands.missing(), COMMANDS_UNMET);
     assert_eq!(coverage.events.missing(), [""; 0]);
 }
 
-/// Runs seeds until one fails in its outputs, beginning with one known to fail.
+/// Runs seeds until one fails in its outputs. The first seed is one that is known to fail.
 fn check_found(plant: Plant, first: u64) {
     let fails = |seed: &u64| matches!(simulate(*seed, plant), Err(Failure::Outputs(_)));
     match std::iter::once(first).chain(0..SEEDS_PLANTED).find(fails) {

@@ -1,4 +1,4 @@
-//! Tables of a run compared with their log: every row exists, with the numbers of its record.
+//! Compares the tables of a run with its log: every row exists, with the numbers of its record.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -68,7 +68,7 @@ impl Read {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// The values of a column, each by `of` from an array and a row; `None` for nulls.
+    /// Returns the values of a column; `None` for nulls. `of` reads a value from an array and a row.
     fn values<T>(&self, column: &str, of: impl Fn(&dyn Array, usize) -> T) -> Vec<Option<T>> {
         let mut values = Vec::new();
         for batch in &self.batches {
@@ -78,7 +78,7 @@ impl Read {
         values
     }
 
-    /// Integers, or times in nanoseconds since the epoch.
+    /// Returns a column of integers, or of times in nanoseconds since the epoch.
     fn ints(&self, column: &str) -> Vec<Option<i64>> {
         self.values(column, |array, row| match array.as_primitive_opt::<Int64Type>() {
             Some(numbers) => numbers.value(row),
@@ -86,7 +86,7 @@ impl Read {
         })
     }
 
-    /// Decimals, as integers in the scale of their column.
+    /// Returns a column of decimals, as integers in the scale of the column.
     fn decimals(&self, column: &str) -> Vec<Option<i128>> {
         self.values(column, |array, row| array.as_primitive::<Decimal128Type>().value(row))
     }
@@ -99,7 +99,7 @@ impl Read {
         self.values(column, |array, row| array.as_primitive::<Float64Type>().value(row))
     }
 
-    /// Texts, coded by a dictionary or not.
+    /// Returns a column of texts, whether coded by a dictionary or not.
     fn texts(&self, column: &str) -> Vec<Option<String>> {
         self.values(column, |array, row| match array.as_dictionary_opt::<Int32Type>() {
             Some(words) => words.downcast_dict::<StringArray>().unwrap().value(row).to_owned(),
@@ -107,7 +107,7 @@ impl Read {
         })
     }
 
-    /// The rows of some columns as text, in their order.
+    /// Returns the rows as text, in their order. It excludes the columns `leave_out`.
     fn shown(&self, table: &Table, leave_out: &[&str]) -> Vec<String> {
         let mut rows = vec![String::new(); self.rows()];
         for column in table.columns.iter().filter(|column| !leave_out.contains(&column.name)) {
@@ -164,7 +164,7 @@ fn go_on(log: &Arc<dyn EventLog>, ticks: &mut SynthSource) {
     let mut stages = stage_config(&["1s", "tick:50"]);
     stages.indicators.stochastic = 14;
     let mut config = engine_config(stages, 2);
-    // A commit's outcome is in a later transaction, so even a fast run must have several.
+    // The outcome of a commit is recorded in a later transaction, so even a fast run must have several.
     (config.core.limits.commit_bytes_max, config.core.times.commit_interval_ns) = (64 << 10, 1);
     config.poll_records_max = 4;
     run_to_end(log, config);
@@ -209,7 +209,7 @@ fn tables_hold_what_the_log_holds() {
     check_commits(&entries, &Read::parquet(&to, "commits"));
     check_latencies(&*log, &Read::parquet(&to, "latencies"));
 
-    // Arrow files contain the same tables.
+    // The Arrow files contain the same tables.
     let arrow = folder.path().join("arrow");
     let again =
         write_tables(&*log, &arrow, TableFormat::Arrow, &options(Window::default()), &TABLES, &mut |_| {})
@@ -220,7 +220,7 @@ fn tables_hold_what_the_log_holds() {
         assert_eq!(one.shown(table, &[]), other.shown(table, &[]), "{}", table.name);
     }
 
-    // Only the second life.
+    // The window contains only the second process life.
     let second = entries.iter().rposition(|entry| matches!(entry.input, Input::Started(_))).unwrap();
     let window = Window { since: Some(Bound::Sequence(second as i64)), ..Window::default() };
     let to = folder.path().join("window");
@@ -295,7 +295,7 @@ fn check_ticks(log: &dyn EventLog, table: &Read) {
     assert!(quotes > 100 && quotes < TICKS - 100, "{quotes}");
 }
 
-/// Checks that batches have the rows of the files, and only the requested tables.
+/// Checks that batches have the same rows as the files, and that only requested tables are made.
 fn check_batches_without_files(log: &dyn EventLog, files: &Path) {
     let tables = ["signals", "ticks", "latencies"].map(|name| Table::named(name).unwrap());
     let mut found: BTreeMap<&str, Vec<RecordBatch>> = BTreeMap::new();
@@ -318,7 +318,7 @@ fn check_batches_without_files(log: &dyn EventLog, files: &Path) {
     }
 }
 
-/// The rows of a followed table, partition by partition, in the order of the files' names.
+/// Reads the rows of a followed table, partition by partition, in the order of the file names.
 fn followed(folder: &Path, name: &str) -> Read {
     let mut files = Vec::new();
     for day in std::fs::read_dir(folder.join(name)).into_iter().flatten() {
@@ -344,7 +344,7 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
     let to = folder.path().join("followed");
     let follow = |log| Follow::open(log, &to, TableFormat::Parquet, &options(Window::default()), &TABLES);
     go_on(&log, &mut ticks);
-    // A process that ends without a cut loses only what it had not cut before.
+    // If a process ends without a cut, it loses only the rows since its last cut.
     let mut first = follow(&*log).unwrap();
     while !first.round().unwrap() {
         first.cut().unwrap();
@@ -361,7 +361,7 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
     while !second.round().unwrap() {}
     second.cut().unwrap();
     drop(second);
-    // Nothing is left to write.
+    // Nothing more has to be written.
     let mut third = follow(&*log).unwrap();
     while !third.round().unwrap() {}
     third.cut().unwrap();
@@ -375,7 +375,7 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
         let name = table.name;
         let (found, expected) =
             (followed(&to, name).shown(table, &[]), Read::parquet(&whole, name).shown(table, &[]));
-        // The last transaction of the second life is open at the end of the log, so it has no row yet.
+        // The last transaction of the second process life is open at the end of the log, so it has no row yet.
         let open = expected.len() - found.len();
         let may_be_open = if matches!(name, "commits" | "latencies" | "batches") { 200 } else { 0 };
         assert!(open <= may_be_open, "{name}: {open} of {}", expected.len());
@@ -386,7 +386,7 @@ fn followed_tables_go_on_without_gaps_or_doubles() {
         .unwrap()
         .flat_map(|day| std::fs::read_dir(day.unwrap().path()).unwrap());
     assert!(files.count() > PARTITIONS as usize, "cuts make files of their own");
-    // Another log or format has no place there.
+    // The folder accepts no other log or format.
     let arrow = Follow::open(&*log, &to, TableFormat::Arrow, &options(Window::default()), &TABLES);
     assert!(arrow.is_err_and(|error| error.to_string().contains("--format parquet")));
     let other = SqliteLog::open(folder.path().join("other.db"), Durability::Process).unwrap();
@@ -454,7 +454,7 @@ fn check_commits(entries: &[JournalEntry], table: &Read) {
     assert!(outcomes.iter().filter(|outcome| outcome.is_some()).count() > 0);
 }
 
-/// Checks that every tick record with signals has its row, whose waits add up.
+/// Checks that every tick record with signals has a row, and that the waits of the row add up.
 fn check_latencies(log: &dyn EventLog, table: &Read) {
     let mut expected: BTreeMap<(i64, i64), i64> = BTreeMap::new();
     for partition in 0..PARTITIONS {

@@ -1,4 +1,4 @@
-//! Timelines of a run compared with their log: every batch and every commit exists, on tracks that Perfetto can show.
+//! Compares the timelines of a run with its log: every batch and every commit exists, on tracks that Perfetto can show.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -68,11 +68,13 @@ fn a_timeline_has_every_batch_and_every_commit() {
             slice.numbers["lane_wait_ns"] + slice.numbers["service_ns"] + slice.numbers["handover_ns"];
         assert_eq!(took_ns, slice.numbers["dispatch_to_completion_ns"]);
         assert_eq!(slice.end_ns, (at_ns + took_ns) as u64);
-        // A lane may begin it before the engine hears that the previous one is done; it is drawn from that time on.
+        // A lane may begin a batch before the engine learns that the previous one is done. The batch is then drawn from
+        // that time on.
         let begin_ns = (at_ns + slice.numbers["lane_wait_ns"]) as u64;
         let is_behind = begin_ns < slice.begin_ns && ends.contains(&(slice.track, slice.begin_ns));
         assert!(slice.begin_ns == begin_ns || is_behind, "{slice:?}");
-        // Rows came and were committed, except barriers of snapshots, one per group, which no transaction has.
+        // All rows were committed. The exceptions are barriers of snapshots, one per group, which belong to no
+        // transaction.
         let is_committed = slice.flows.iter().all(|flow| drawn.flows[flow].0 > 1);
         assert!(is_committed || dispatch.rows == dispatch.takes.len() as i64, "{slice:?}");
     }
@@ -94,7 +96,7 @@ fn a_timeline_has_every_batch_and_every_commit() {
     );
 }
 
-/// The counters of waiting and of running work end at zero, and were above zero before.
+/// The counters of waiting and running work must end at zero, and must have been above zero before.
 #[test]
 fn counters_end_at_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +126,7 @@ fn a_window_begins_where_it_does() {
     assert!(drawn.slices.len() > 20, "{}", drawn.slices.len());
 }
 
-/// Slices that began before a window are drawn from the window's beginning on, with a mark.
+/// Slices that began before the window are drawn from the beginning of the window on, with a mark.
 #[test]
 fn what_began_before_a_window_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +197,7 @@ fn what_cannot_be_drawn_or_written_is_an_error() {
     assert!(refused.to_string().contains("no topic \"nobody\""), "{refused}");
 }
 
-/// Forged times are harmless, and so are missing, repeated or moved entries.
+/// Forged times do no harm, and neither do missing, repeated or moved entries.
 #[test]
 fn a_damaged_journal_is_drawn_as_well_as_it_can_be() {
     let folder = tempfile::tempdir().unwrap();

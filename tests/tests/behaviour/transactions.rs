@@ -1,4 +1,4 @@
-//! Aborted transactions, and transactions of unknown outcome: no record is lost or repeated.
+//! Aborted transactions, and transactions of unknown outcome: no record may be lost or repeated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,27 +15,27 @@ use warptape_tests::wrapped_log::WrappedLog;
 
 const PARTITIONS: i32 = 2;
 const TICKS: usize = 60_000;
-/// Number of parts in which the ticks are fed and processed to the end.
+/// Number of parts of the ticks; each part is fed and processed to its end.
 const RUNS: usize = PLAN.len() + 2;
-/// Number of ticks of one transaction of a publisher.
+/// Number of ticks per transaction of a publisher.
 const FLUSH_TICKS: usize = 1_000;
 
-/// A commit's effect and its answer.
+/// The fate of a commit, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The transaction commits, and the answer comes.
+    /// The transaction commits, and the answer arrives.
     None,
-    /// The transaction commits, and no answer comes.
+    /// The transaction commits, but no answer arrives.
     Committed,
-    /// The transaction does not commit, and no answer comes.
+    /// The transaction does not commit, and no answer arrives.
     Lost,
-    /// The transaction is aborted, and the answer comes.
+    /// The transaction is aborted, and the answer arrives.
     Aborted,
-    /// Sending offsets fails, as for a member that was replaced.
+    /// Sending the offsets fails, as for a group member that was replaced.
     Offsets,
 }
 
-/// Faults of commits, in order.
+/// Faults of consecutive commits; they repeat from the start.
 const PLAN: [Fault; 8] = [
     Fault::None,
     Fault::Committed,
@@ -47,18 +47,18 @@ const PLAN: [Fault; 8] = [
     Fault::Offsets,
 ];
 
-/// A producer whose transactions fail by plan, if it is the victim.
+/// A producer whose transactions fail according to the plan, if it is the victim.
 struct FaultyProducer {
     producer: Box<dyn Producer>,
     transactional_id: String,
     is_victim: bool,
     commits: Arc<AtomicU64>,
-    /// Number of times that each place of the plan was met.
+    /// Number of times that each entry of the plan was used.
     met: Arc<[AtomicU64; PLAN.len()]>,
 }
 
 impl FaultyProducer {
-    /// Returns the fault of this attempt.
+    /// Returns the fault of the current attempt.
     fn fault(&self) -> Fault {
         let place = self.commits.load(Ordering::Relaxed) as usize % PLAN.len();
         if self.is_victim { PLAN[place] } else { Fault::None }
@@ -132,7 +132,7 @@ fn stage_config() -> StageConfig {
     StageConfig::unlimited(bars, 1_000_000_000, 4)
 }
 
-/// Returns a configuration with small steps, so that the plan is met often.
+/// Returns a configuration with small steps, so that the plan is used often.
 fn config() -> EngineConfig {
     {
         let mut config = engine_config(stage_config(), 2);
@@ -158,7 +158,8 @@ fn sound(folder: &TempDir) -> Arc<dyn EventLog> {
     Arc::new(SqliteLog::open(folder.path().join("sound.db"), Durability::Process).expect("a new log"))
 }
 
-/// Returns an embedded log in which the transactions of this producer fail by plan, and the counts of met faults.
+/// Returns an embedded log in which the transactions of the producer `victim` fail according to the plan. Also returns
+/// how often each entry of the plan was used.
 fn faulty(folder: &TempDir, victim: &'static str) -> (Arc<dyn EventLog>, Arc<[AtomicU64; PLAN.len()]>) {
     let log = SqliteLog::open(folder.path().join("faulty.db"), Durability::Process).expect("a new log");
     let met: Arc<[AtomicU64; PLAN.len()]> = Arc::default();
@@ -187,7 +188,7 @@ fn faults_of_commits_lose_nothing_and_double_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sound = sound(&folder);
     let (faulty, met) = faulty(&folder, "warptape-0");
-    // Each run commits at least once, even on a slow machine, so that the whole plan is met.
+    // Each run commits at least once, even on a slow machine, so the whole plan is used.
     let (mut ticks, mut signals) = (0, 0);
     for run in 0..RUNS {
         for log in [&sound, &faulty] {
@@ -214,7 +215,7 @@ fn faults_of_a_publisher_lose_nothing_and_double_nothing() {
     let sound = sound(&folder);
     let (faulty, met) = faulty(&folder, "feed");
     for log in [&sound, &faulty] {
-        // A publisher that continues after another one of its name continues its count.
+        // A publisher that follows another one with the same name continues its count.
         for publisher_of in 0..2 {
             let mut publisher = publisher(log, PARTITIONS, 8);
             for (number, tick) in (1..).zip(market().skip(publisher_of * TICKS / 2).take(TICKS / 2)) {

@@ -1,11 +1,11 @@
-//! Bidding: one agent per class of lanes, without a view of the whole.
+//! Bidding: one agent for each class of lanes, none of which sees the whole fleet.
 //!
 //! ```text
 //!   a task arrives ──► each agent bids: when would my best lane be done with it? ──► the lowest bid ──► its agent's best lane
 //! ```
 //!
-//! An agent knows its own lanes: their queues, and their recent time per unit of cost of each kind. It knows neither
-//! other agents' lanes nor anything that it did not measure itself. A kind that its lanes never did costs nothing in
+//! An agent knows its own lanes: their queues, and their recent time per unit of cost of each kind. It does not know
+//! other agents' lanes, nor anything that it did not measure. A kind that its lanes have not run yet costs nothing in
 //! its bid, so that it gets measured.
 
 use super::{Baseline, Rule};
@@ -25,21 +25,23 @@ impl Agent {
         Self { measured: vec![(0.0, 0.0); kinds] }
     }
 
-    /// Records the time that one of its lanes took for a cost of a kind.
+    /// Records the time that one of the agent's lanes took for work of a kind with this cost.
     pub(super) fn learn(&mut self, kind: usize, cost: i64, service_ns: i64) {
         let (known_ns, known_cost) = &mut self.measured[kind];
         let kept = 1.0 - 1.0 / SMOOTHING;
         (*known_ns, *known_cost) = (*known_ns * kept + service_ns as f64, *known_cost * kept + cost as f64);
     }
 
-    /// Returns the expected time of a cost of a kind on one of its lanes, in nanoseconds; 0 while unknown.
+    /// Returns the expected time that one of the agent's lanes takes for work of a kind with this cost, in nanoseconds;
+    /// 0 while unknown.
     fn takes_ns(&self, kind: usize, cost: i64) -> f64 {
         let (known_ns, known_cost) = self.measured[kind];
         if known_cost > 0.0 { known_ns / known_cost * cost as f64 } else { 0.0 }
     }
 }
 
-/// An agent's offer: the lane, its completion time in nanoseconds from now, and the number of tasks queued before.
+/// An agent's offer: the lane, its completion time in nanoseconds from now, and the number of tasks already queued on
+/// it.
 #[derive(Clone, Copy, Debug)]
 struct Bid {
     lane: usize,
@@ -48,7 +50,7 @@ struct Bid {
 }
 
 impl Bid {
-    /// Returns the lower bid: the earlier completion, then fewer tasks before, then `self`.
+    /// Returns the lower bid: the one with the earlier completion; if equal, with fewer queued tasks; if equal, `self`.
     fn lower(self, other: Self) -> Self {
         let order = other.done_ns.total_cmp(&self.done_ns).then(other.tasks.cmp(&self.tasks));
         if order.is_lt() { other } else { self }
@@ -56,7 +58,7 @@ impl Bid {
 }
 
 impl Baseline<'_> {
-    /// Returns the lane of the lowest bid. Agents bid for their ready lanes alone.
+    /// Returns the lane of the lowest bid; `None` if no lane is ready. Agents bid only for their ready lanes.
     pub(super) fn lowest_bidder(
         &self,
         agents: &[Agent],
@@ -79,7 +81,7 @@ impl Baseline<'_> {
         Bid { lane, done_ns: before_ns + agent.takes_ns(kind, cost), tasks: queue.len() }
     }
 
-    /// Has the agent of a class learn the time that a cost of a kind took, if the rule has agents.
+    /// Tells the agent of a class how long work of a kind with this cost took, if the rule has agents.
     pub(super) fn learn(&mut self, class: usize, kind: usize, cost: i64, service_ns: i64) {
         if let Rule::Bidding(agents) = &mut self.rule {
             agents[class].learn(kind, cost, service_ns);

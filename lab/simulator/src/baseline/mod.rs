@@ -1,7 +1,7 @@
-//! Baselines of the simulator alone: they take the scheduler's place, and express their choices as its decisions.
+//! Baselines, which only the simulator has. They replace the scheduler and express their choices as its decisions.
 //!
-//! They cannot run in production. Most know things that production does not, such as true speeds or the mix to come,
-//! and all ignore classes, tenants and turns. Policies of production are compared with them.
+//! Baselines cannot run in production. Most know things that production does not, such as true speeds or the mix to
+//! come. All of them ignore classes, tenants and turns. The simulator compares production policies with them.
 //!
 //! ```text
 //!   push    a task arrives ──► whose queue does it join, as a whole?    blind-queues, static-affinity, completion-by-means, completion-by-sizes, bidding
@@ -39,36 +39,36 @@ pub const BASELINES: [&str; 8] = [
 enum Rule {
     /// A task joins the queue of a random lane, whatever its kind.
     BlindQueues(Draws),
-    /// Each kind belongs to one class of lanes, by the table with the greatest throughput; a task joins that class's
-    /// shortest queue.
+    /// Each kind belongs to one class of lanes; the chosen table of classes has the greatest throughput. A task joins
+    /// the shortest queue of its class.
     StaticAffinity(Vec<usize>),
     /// A task joins the lane that would finish it first if every task had the mean size of its kind.
     CompletionByMeans,
-    /// A task joins the lane that would finish it first, by true sizes.
+    /// A task joins the lane that would finish it first, computed from true sizes.
     CompletionBySizes,
     /// Lanes divide their time so that the worst-off task is as well off as possible (Gavel's max-min fairness), solved
     /// again in rounds.
     MaxMin(Allocation),
-    /// Lanes divide their time as the capacity problem of the true mix says.
+    /// Lanes divide their time as the solution of the capacity problem for the true mix requires.
     LpAllocation(Allocation),
     /// A lane takes the task with the greatest price × speed ÷ true remaining work.
     ShortestRest(Vec<f64>),
-    /// An agent of each class bids for a task by what it measured on its own lanes; the lowest bidder gets it.
+    /// An agent of each class bids for a task from its measurements of its own lanes; the lowest bidder gets the task.
     Bidding(Vec<Agent>),
 }
 
-/// A lane as a baseline sees it.
+/// The state of a lane.
 #[derive(Clone, Debug)]
 struct Lane {
     class: usize,
     is_ready: bool,
-    /// The slice at work, its task, its units, and the time at which it began.
+    /// The running slice, its task, its units, and its start time.
     running: Option<(i64, TaskId, (i64, i64), i64)>,
     /// Tasks assigned to the lane, in order.
     queue: Vec<TaskId>,
 }
 
-/// A baseline at work.
+/// The state of a running baseline.
 #[derive(Clone, Debug)]
 pub(crate) struct Baseline<'a> {
     fleet: &'a Fleet,
@@ -81,7 +81,7 @@ pub(crate) struct Baseline<'a> {
 }
 
 impl<'a> Baseline<'a> {
-    /// Returns the baseline of a name; `None` if there is none.
+    /// Creates the baseline with a name; `None` if no baseline has this name.
     pub(crate) fn new(
         name: &str,
         fleet: &'a Fleet,
@@ -106,7 +106,7 @@ impl<'a> Baseline<'a> {
         Some(Self { fleet, workload, slice_ns, rule, lanes, tasks: Tasks::default(), slices: 0 })
     }
 
-    /// Applies an input, as the scheduler does.
+    /// Applies an input like the scheduler.
     pub(crate) fn step(&mut self, at_ns: i64, input: &Input, decisions: &mut Vec<Decision>) {
         match input {
             Input::TaskArrived(arrived) => self.arrive(at_ns, arrived, decisions),
@@ -130,7 +130,7 @@ impl<'a> Baseline<'a> {
                 let waiting = self.tasks.without_lane();
                 waiting.into_iter().for_each(|task| self.push(task));
             }
-            // Other inputs are about ticks, prices and operators.
+            // Other inputs concern ticks, prices and operators.
             _ => {}
         }
         while let Some((task, deadline_ns, slices_running)) = self.tasks.overdue(at_ns) {
@@ -155,7 +155,7 @@ impl<'a> Baseline<'a> {
         self.push(arrived.task);
     }
 
-    /// Has a task join a queue, if the rule pushes tasks and a lane is ready.
+    /// Appends a task to a queue, if the rule pushes tasks and a lane is ready.
     fn push(&mut self, task: TaskId) {
         let lanes: Vec<usize> = (0..self.lanes.len()).filter(|lane| self.lanes[*lane].is_ready).collect();
         if let Some(lane) = self.choose_lane(task, &lanes) {
@@ -170,7 +170,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// Gives a lost lane's tasks to other lanes.
+    /// Gives the tasks of a lost lane to other lanes.
     fn lose(&mut self, lane: usize) {
         let lost = &mut self.lanes[lane];
         lost.is_ready = false;
@@ -189,7 +189,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// Gives each free lane a slice, if there is one for it.
+    /// Gives each free lane a slice, if a task has one for it.
     fn fill(&mut self, at_ns: i64, decisions: &mut Vec<Decision>) {
         if let Rule::MaxMin(allocation) = &mut self.rule {
             allocation.begin_round(at_ns, self.fleet, self.workload, &self.tasks);
@@ -210,7 +210,7 @@ impl<'a> Baseline<'a> {
         }
     }
 
-    /// Returns the task that a free lane takes.
+    /// Returns the task that a free lane takes; `None` if there is none.
     fn choose_task(&self, lane: usize) -> Option<TaskId> {
         let (class, speeds) = {
             let class = self.lanes[lane].class;
@@ -229,7 +229,7 @@ impl<'a> Baseline<'a> {
                 let worth = |kind: usize| prices[kind] * speeds[kind];
                 self.tasks.greatest(|kind, rest| worth(kind) / rest)
             }
-            // The lane's own tasks, one after the other.
+            // The lane runs its own tasks, one after the other.
             _ => self.lanes[lane].queue.first().copied(),
         }
     }

@@ -6,12 +6,12 @@ use super::{Baseline, Rule};
 use crate::fleet::Fleet;
 
 impl Baseline<'_> {
-    /// Returns the ready lane for a task; `None` if there is none, or if lanes pull tasks under this rule.
+    /// Returns the ready lane for a task; `None` if there is none, or if the rule lets lanes pull tasks.
     pub(super) fn choose_lane(&self, task: TaskId, ready: &[usize]) -> Option<usize> {
         let kind = self.tasks.kind(task);
         match &self.rule {
             Rule::BlindQueues(draws) => {
-                // A task whose lane is lost is drawn again, among the ready lanes.
+                // If a task's lane is lost, a new one is drawn among the ready lanes.
                 let drawn = (draws.uniform(task as u64) * ready.len() as f64) as usize;
                 ready.get(drawn).copied()
             }
@@ -34,8 +34,8 @@ impl Baseline<'_> {
         self.lanes[lane].queue.iter().map(|task| self.takes_s(lane, *task)).sum()
     }
 
-    /// Returns the time that a lane needs for the rest of a task, in seconds. The size is the true one under
-    /// `CompletionBySizes`, else the mean of the task's kind.
+    /// Returns the time that a lane needs for the rest of a task, in seconds. The task's size is its true one under
+    /// `CompletionBySizes`, and the mean of its kind otherwise.
     fn takes_s(&self, lane: usize, task: TaskId) -> f64 {
         let kind = self.tasks.kind(task);
         let work_s = match self.rule {
@@ -49,8 +49,8 @@ impl Baseline<'_> {
 /// Greatest number of tables tried.
 const TABLES_MAX: usize = 1 << 16;
 
-/// Returns a class for each kind: the table with the greatest throughput for the mix. With more than `TABLES_MAX`
-/// tables, each kind gets the class that is fastest at it.
+/// Returns a class for each kind, from the table with the greatest throughput for the mix. If there are more than
+/// `TABLES_MAX` tables, each kind gets the class that is fastest at it.
 pub(super) fn best_table(fleet: &Fleet, mix: &[f64]) -> Vec<usize> {
     let classes = fleet.classes.len();
     let fastest = |kind: usize| {
@@ -74,7 +74,7 @@ pub(super) fn best_table(fleet: &Fleet, mix: &[f64]) -> Vec<usize> {
         let of_class = |class: usize| {
             let kinds = (0..mix.len()).filter(|kind| table[*kind] == class);
             let needs: f64 = kinds.map(|kind| mix[kind] / fleet.classes[class].speeds[kind]).sum();
-            // A class without a kind limits nothing.
+            // A class without a kind does not limit the throughput.
             if needs > 0.0 { fleet.classes[class].lanes as f64 / needs } else { f64::INFINITY }
         };
         (0..classes).map(of_class).fold(f64::INFINITY, f64::min)

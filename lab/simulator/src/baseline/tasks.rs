@@ -15,7 +15,7 @@ struct Task {
     rest: i64,
     slices_running: i32,
     service_ns: i64,
-    /// The lane that has the task; `None` before one is chosen, or if lanes pull tasks under the rule.
+    /// The task's lane; `None` before one is chosen, or if the rule lets lanes pull tasks.
     lane: Option<usize>,
 }
 

@@ -9,33 +9,33 @@ use warptape_scheduler::autoscale::SEASON_WINDOWS_MAX;
 use super::{FileError, number};
 use crate::fleet::{Autoscale, Class};
 
-/// Longest window, start or hold, in seconds: a day.
+/// Longest allowed window, start or hold, in seconds: a day.
 const TIME_S_MAX: f64 = 86_400.0;
 
-/// How lanes are started and stopped, as a file says it; times are in seconds.
+/// The autoscaling section as written in a file; times are in seconds.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AutoscaleFile {
-    /// Fewest lanes that run; 1 by default.
+    /// Least number of running lanes; 1 by default.
     pub lanes_min: Option<i32>,
-    /// Most lanes that run; all by default.
+    /// Greatest number of running lanes; all by default.
     pub lanes_max: Option<i32>,
     /// Length of a window; the number of lanes is set at its end.
     pub window_s: Option<f64>,
-    /// Time from the wish for a lane until it works.
+    /// Time from the decision to start a lane until it works.
     pub start_s: Option<f64>,
-    /// Target share of lane time in which lanes work.
+    /// Target share of lane time in which lanes work, in percent.
     pub utilization_percent: Option<i32>,
-    /// Margin below the target, in percentage points: lanes are stopped only if the rest would still be below target
-    /// less margin.
+    /// Margin below the target, in percentage points: lanes are stopped only if the utilisation of the rest stays below
+    /// the target minus the margin.
     pub hysteresis_percent: Option<i32>,
-    /// Time for which fewer lanes must have sufficed before some are stopped.
+    /// Time for which fewer lanes must have sufficed before lanes are stopped.
     pub hold_s: Option<f64>,
-    /// Time in which waiting work is to be cleared.
+    /// Time within which waiting work should be cleared.
     pub clear_s: Option<f64>,
     /// Length of a season of arrivals; found from the data by default.
     pub season_s: Option<f64>,
-    /// Greatest mean error of forecasts that are used, in percent of the mean load.
+    /// Greatest mean error of a usable forecast, in percent of the mean load.
     pub error_percent_max: Option<i32>,
     /// Distance from the forecast above which arrivals are an anomaly, in robust standard deviations; 0: never.
     pub anomaly_deviations: Option<i32>,
@@ -45,7 +45,7 @@ pub struct AutoscaleFile {
 }
 
 impl AutoscaleFile {
-    /// Checks the section, and returns it for a fleet of these classes.
+    /// Checks the section, and returns it for a fleet with these classes.
     pub(super) fn autoscale(&self, classes: &[Class]) -> Result<Autoscale, FileError> {
         let default = AutoscaleConfig::default();
         let lanes: usize = classes.iter().map(|class| class.lanes).sum();

@@ -14,7 +14,7 @@ const LANES_MAX: usize = 64;
 const MEMORY_GIB_MAX: f64 = 65_536.0;
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// A fleet as a file says it.
+/// A fleet as written in a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FleetFile {
@@ -26,24 +26,24 @@ pub struct FleetFile {
     /// Losses of lanes.
     #[serde(default)]
     pub failures: Vec<FailureFile>,
-    /// Times in which lanes are slower.
+    /// Periods in which lanes are slower.
     #[serde(default)]
     pub throttling: Vec<ThrottlingFile>,
-    /// How lanes are started and stopped; all are always on by default.
+    /// How lanes are started and stopped; by default all lanes are always on.
     pub autoscale: Option<AutoscaleFile>,
 }
 
-/// A class of lanes as a file says it.
+/// A class of lanes as written in a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassFile {
-    /// Its name.
+    /// The class's name.
     pub name: String,
     /// Number of lanes.
     pub lanes: usize,
-    /// Speeds by kind, relative to a lane that takes a task's size in seconds.
+    /// Speed at each kind of tasks. At speed 1 a lane needs a task's size in seconds.
     pub speeds: BTreeMap<String, f64>,
-    /// Ticks per second of a lane; lanes without it get no ticks.
+    /// Ticks per second of a lane. Required in every class if the workload has ticks.
     pub ticks_per_s: Option<f64>,
     /// Time that a batch of ticks takes in addition to its rows, in microseconds.
     #[serde(default)]
@@ -58,13 +58,14 @@ pub struct ClassFile {
     pub numa_node: Option<i32>,
 }
 
-/// A loss of lanes as a file says it: at a time (`at_s`, `back_after_s`), or drawn (`mtbf_s`, `mttr_s`).
+/// A loss of lanes as written in a file: at a fixed time (`at_s`, `back_after_s`), or at random times (`mtbf_s`,
+/// `mttr_s`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureFile {
     /// The class whose lanes are lost.
     pub class: String,
-    /// One lane of the class, from 0; `None` for all of them.
+    /// The lost lane of the class, from 0; `None` for all lanes of the class.
     pub lane: Option<usize>,
     /// Time of the loss, in seconds.
     pub at_s: Option<f64>,
@@ -76,19 +77,19 @@ pub struct FailureFile {
     pub mttr_s: Option<f64>,
 }
 
-/// A time of lower speed as a file says it.
+/// A period of lower speed as written in a file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThrottlingFile {
     /// The class whose lanes are slower.
     pub class: String,
-    /// One lane of the class, from 0; `None` for all of them.
+    /// The slower lane of the class, from 0; `None` for all lanes of the class.
     pub lane: Option<usize>,
     /// Start, in seconds.
     pub from_s: f64,
     /// End, in seconds.
     pub until_s: f64,
-    /// Their speed meanwhile, as a share of the normal speed.
+    /// Speed in the period, as a share of the normal speed.
     pub factor: f64,
 }
 
@@ -130,7 +131,7 @@ impl FleetFile {
         }
     }
 
-    /// Returns the numbers of a class's lanes in the fleet, or that of one of them.
+    /// Returns the numbers that a class's lanes have in the fleet; only one number if a lane is given.
     fn lanes(&self, field: &str, name: &str, lane: Option<usize>) -> Result<Range<usize>, FileError> {
         let mut first = 0;
         for class in &self.classes {

@@ -1,4 +1,4 @@
-//! Files of fleets, workloads and recordings, checked; errors name the field at fault.
+//! Files of fleets, workloads and recordings. Reading checks them; errors name the faulty field.
 
 mod autoscale;
 mod fleet;
@@ -52,25 +52,25 @@ pub enum FileError {
     /// A failure, throttling or price names an unknown class.
     #[error("{field} names the class {found:?}; the fleet has: {known}")]
     Class {
-        /// The field that names it.
+        /// The field that contains the name.
         field: String,
         /// The name found.
         found: String,
         /// The fleet's classes.
         known: String,
     },
-    /// A failure is neither at a time nor drawn.
+    /// A failure has neither a fixed time nor times to draw from.
     #[error(
         "a failure of {class} needs either at_s (with back_after_s if the lanes come back) or mtbf_s and mttr_s, but not both"
     )]
     Failure {
-        /// Its class.
+        /// The failure's class.
         class: String,
     },
     /// The failures leave no lane.
     #[error("failures leave no lane in the end; let at least one come back, with back_after_s")]
     AllLost,
-    /// A class lacks its speed at ticks.
+    /// A class has no speed at ticks.
     #[error(
         "the class {class} has no ticks_per_s, but the workload has [ticks]; give the ticks per second of one of its lanes"
     )]
@@ -78,7 +78,7 @@ pub enum FileError {
         /// The class.
         class: String,
     },
-    /// A fleet with autoscaling gets ticks.
+    /// A fleet with autoscaling is combined with ticks.
     #[error(
         "the fleet has [autoscale] and the workload has [ticks]; autoscaling is simulated only with tasks: remove one of the two"
     )]

@@ -1,4 +1,4 @@
-//! Tests of good files, and of the errors that bad ones give.
+//! Tests of valid files, and of the errors that invalid files give.
 
 use super::workload::{exponential, interactive};
 use super::*;

@@ -1,4 +1,4 @@
-//! The ticks section of a workload's file.
+//! The ticks section of a workload file.
 
 use serde::Deserialize;
 
@@ -9,13 +9,13 @@ use crate::fleet::Fleet;
 use crate::ticks::{Pace, Surges, Ticks};
 use crate::workload::{Diurnal, Workload};
 
-/// Greatest number of ticks per second, because each of them is drawn.
+/// Greatest number of ticks per second. It is limited because each tick is drawn.
 const RATE_MAX: f64 = 1e7;
 const SYMBOLS_MAX: usize = 1_000_000;
 const PARTITIONS_MAX: usize = 64;
 const SKEW_MAX: f64 = 4.0;
 
-/// Ticks of a workload as a file says them.
+/// The ticks of a workload as written in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TicksFile {
@@ -24,7 +24,7 @@ pub struct TicksFile {
     /// `constant`, `bursty` or `diurnal`.
     #[serde(default = "constant")]
     pub arrivals: String,
-    /// For `bursty`: share of the time that is in bursts.
+    /// For `bursty`: share of the time that belongs to bursts.
     pub burst_share: Option<f64>,
     /// For `bursty`: rate in a burst, relative to the mean rate.
     pub burst_factor: Option<f64>,
@@ -58,7 +58,7 @@ fn one() -> usize {
     1
 }
 
-/// Production's default.
+/// Returns the production default.
 fn groups() -> usize {
     16
 }
@@ -90,7 +90,8 @@ impl TicksFile {
         Ok(Ticks { rate, pace, symbols, skew, partitions, groups, interval_ns })
     }
 
-    /// Returns the pace. It is evaluated once in each interval, so faster changes would not show, and are refused.
+    /// Returns the pace. It is evaluated once in each interval, so changes within an interval would not show, and are
+    /// refused.
     fn pace(&self, interval_s: f64) -> Result<Pace, FileError> {
         let of = |name: &str, value: Option<f64>, is_allowed: &dyn Fn(f64) -> bool, allowed| {
             let value = value.unwrap_or(f64::NAN);
@@ -135,7 +136,7 @@ impl TicksFile {
     }
 }
 
-/// Checks that a fleet can take the ticks of a workload, if it has some.
+/// Checks that a fleet can process the ticks of a workload, if it has ticks.
 pub fn check_ticks(fleet: &Fleet, workload: &Workload) -> Result<(), FileError> {
     if workload.ticks.is_none() {
         return Ok(());

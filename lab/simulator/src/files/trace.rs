@@ -6,8 +6,8 @@ use crate::workload::{Arrival, Process, Sizes, TaskKind, Tenant, Workload};
 /// Columns of a recording.
 pub const TRACE_COLUMNS: &str = "time_s,kind,size_s,class,tenant,deadline_s";
 
-/// Reads a recording: a header of [`TRACE_COLUMNS`], and one task per line. Times count from the start of the
-/// recording, and never decrease; a deadline is a time too, and may be empty. The load follows from the recording.
+/// Reads a recording: a header line [`TRACE_COLUMNS`], then one task per line. Times count from the start of the
+/// recording and never decrease. A deadline is also such a time, and may be empty. The load follows from the recording.
 pub fn trace(text: &str) -> Result<Workload, FileError> {
     let mut lines = (1..).zip(text.lines());
     let at = |line, reason: String| FileError::Line { line, reason };

@@ -8,7 +8,7 @@ use crate::workload::{Burst, Closed, Diurnal, Process, Sizes, TaskKind, Tenant, 
 /// Greatest number of tasks of a run.
 const TASKS_MAX: usize = 10_000_000;
 
-/// A workload as a file says it.
+/// A workload as written in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadFile {
@@ -17,9 +17,9 @@ pub struct WorkloadFile {
     /// `poisson`, `bursty`, `diurnal` or `closed`.
     #[serde(default = "poisson")]
     pub arrivals: String,
-    /// For `bursty`: probability that a task follows the last one closely.
+    /// For `bursty`: probability that a task comes shortly after the previous one.
     pub burst_probability: Option<f64>,
-    /// For `bursty`: mean time to such a task, as a share of the mean time between tasks.
+    /// For `bursty`: mean time to such a close task, as a share of the mean time between tasks.
     pub burst_spacing: Option<f64>,
     /// For `diurnal`: the period, in seconds.
     pub period_s: Option<f64>,
@@ -29,27 +29,27 @@ pub struct WorkloadFile {
     pub senders: Option<usize>,
     /// For `closed`: mean think time of a sender, in seconds.
     pub think_s: Option<f64>,
-    /// Time from a task's arrival to its deadline less one second, in multiples of its kind's mean size; `None`: no
+    /// Deadline of a task: one second after its arrival plus this multiple of its kind's mean size; `None`: no
     /// deadlines.
     pub deadline_factor: Option<f64>,
     /// Kinds of tasks.
     pub kinds: Vec<KindFile>,
-    /// Tenants; one tenant has all tasks by default.
+    /// Tenants; by default one tenant has all tasks.
     #[serde(default)]
     pub tenants: Vec<TenantFile>,
     /// Ticks that come beside tasks; `None`: tasks alone.
     pub ticks: Option<TicksFile>,
 }
 
-/// A kind of tasks as a file says it.
+/// A kind of tasks as written in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KindFile {
-    /// Its name.
+    /// The kind's name.
     pub name: String,
-    /// Its share of the work, relative to the other kinds.
+    /// The kind's share of the work, relative to the other kinds.
     pub share: f64,
-    /// Mean size, in seconds of a lane with a speed of 1.
+    /// Mean size of a task, in seconds of a lane with a speed of 1.
     pub mean_s: f64,
     /// `exponential` or `fixed`.
     #[serde(default = "exponential")]
@@ -57,20 +57,20 @@ pub struct KindFile {
     /// `critical`, `interactive` or `batch`.
     #[serde(default = "interactive")]
     pub class: String,
-    /// True if lanes may share a task; otherwise one lane does all of it.
+    /// True if several lanes may share a task; otherwise one lane does all of it.
     #[serde(default = "divisible")]
     pub divisible: bool,
 }
 
-/// A tenant as a file says it.
+/// A tenant as written in a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TenantFile {
-    /// Its name.
+    /// The tenant's name.
     pub name: String,
-    /// Its weight.
+    /// The tenant's weight.
     pub weight: i32,
-    /// Its share of the tasks, relative to the other tenants.
+    /// The tenant's share of the tasks, relative to the other tenants.
     pub share: f64,
 }
 
@@ -91,7 +91,7 @@ fn divisible() -> bool {
 }
 
 impl WorkloadFile {
-    /// Checks the file, and returns the workload at a load.
+    /// Checks the file, and returns the workload at the given load.
     pub fn workload(&self, load: f64) -> Result<Workload, FileError> {
         if self.kinds.is_empty() {
             return Err(FileError::Empty("kinds"));

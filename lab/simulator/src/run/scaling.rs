@@ -1,4 +1,4 @@
-//! Lanes that are started and stopped: their states, their paid time, and what the policy sees of a window.
+//! Starting and stopping of lanes: their states, their paid time, and the policy's view of a window.
 //!
 //! ```text
 //!        wish is higher                  start-up delay              wish is lower               it has finished its slice
@@ -6,10 +6,9 @@
 //!                        (paid)      LaneReady, Undrain  (paid)    DrainLane       (paid)              LaneLost
 //! ```
 //!
-//! A lane is stopped as an operator would stop it: it is drained, finishes its slice, and goes. The scheduler learns of
-//! it by the inputs of production. Lanes start in the order of the price of their work, cheapest first, and stop in the
-//! reverse order. A lane is paid from its start on. A lost lane is paid as well, but is not in service. A lane that is
-//! off does not fail.
+//! A lane is stopped like by an operator: it is drained, finishes its slice, and leaves. The scheduler learns of it by
+//! the inputs of production. Lanes start in ascending order of the price of their work, and stop in the reverse order.
+//! A lane is paid from its start on. A lost lane is also paid, but is not in service. A lane that is off does not fail.
 
 use warptape_events::journal::*;
 use warptape_scheduler::autoscale::{Autoscaler, Figures, Wish};
@@ -21,7 +20,7 @@ use crate::workload::Workload;
 /// The policy that sets the number of running lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scaling {
-    /// No policy: all lanes always run.
+    /// All lanes always run.
     #[default]
     None,
     /// The scheduler's reactive policy.
@@ -31,10 +30,10 @@ pub enum Scaling {
 }
 
 impl Scaling {
-    /// All policies, in the order of tables.
+    /// All policies, in the order in which tables show them.
     pub const ALL: [Self; 3] = [Self::None, Self::Reactive, Self::Predictive];
 
-    /// Returns its name.
+    /// Returns the policy's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -55,26 +54,26 @@ impl Scaling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Power {
     Off,
-    /// Starts, with the number of the start in the run. A start that was cancelled meanwhile has no effect.
+    /// The lane starts; the field is the number of the start in the run. A cancelled start has no effect when it ends.
     Starting(u64),
     On,
     Stopping,
 }
 
-/// The state of each lane, and what came since the last window.
+/// The state of each lane, and the work that arrived since the last window.
 #[derive(Debug)]
 pub(super) struct Plant {
     scaler: Option<Autoscaler>,
     power: Vec<Power>,
     /// Time from which each lane is paid; `None` while it is off.
     paid_ns: Vec<Option<i64>>,
-    /// Lanes in the order in which they are started.
+    /// Lanes in the order in which they start.
     order: Vec<usize>,
-    /// Work that a lane does in a second by kind, averaged over the fleet's lanes.
+    /// Work that a lane does per second at each kind of tasks, averaged over the fleet's lanes.
     speeds: Vec<f64>,
-    /// Units of each task that no lane has begun, by its number; empty without a policy.
+    /// Number of units of each task that no lane has begun, by the task's number; empty without a policy.
     open: Vec<i64>,
-    /// Sum of open units by kind.
+    /// Total number of open units by kind.
     open_by_kind: Vec<i64>,
     busy_ns: i64,
     arrived_ns: f64,
@@ -83,7 +82,7 @@ pub(super) struct Plant {
 }
 
 impl Plant {
-    /// Returns a plant whose lanes are all on.
+    /// Creates a plant with all lanes on.
     pub(super) fn new(fleet: &Fleet, workload: &Workload, scaling: Scaling, tasks: usize) -> Self {
         let lanes = fleet.lanes();
         let scaler = scaling.policy().zip(fleet.autoscale.as_ref()).map(|(policy, autoscale)| {
@@ -110,17 +109,17 @@ impl Plant {
         }
     }
 
-    /// True if a lane is on or finishes its slice. Other lanes cannot be lost.
+    /// True if a lane is on, or finishes its slice before it stops. Other lanes cannot be lost.
     pub(super) fn is_there(&self, lane: LaneId) -> bool {
         matches!(self.power[lane as usize], Power::On | Power::Stopping)
     }
 
-    /// Returns the lane time of units of a kind, in nanoseconds.
+    /// Returns the lane time that units of a kind need, in nanoseconds.
     fn lane_ns(&self, workload: &Workload, kind: usize, units: i64) -> f64 {
         units as f64 / workload.units_per_s / self.speeds[kind] * 1e9
     }
 
-    /// Adds a task that waits, with its units.
+    /// Adds an arrived task with its waiting units.
     pub(super) fn arrive(&mut self, workload: &Workload, task: usize, kind: usize, units: i64) {
         if self.scaler.is_some() {
             self.arrived_ns += self.lane_ns(workload, kind, units);
@@ -128,7 +127,7 @@ impl Plant {
         }
     }
 
-    /// Adds units of a task to those that wait; a negative number removes some.
+    /// Adds waiting units of a task; a negative number removes some.
     pub(super) fn wait(&mut self, task: usize, kind: usize, units: i64) {
         if self.scaler.is_some() {
             self.open[task] += units;
@@ -136,21 +135,21 @@ impl Plant {
         }
     }
 
-    /// Forgets a task.
+    /// Removes the waiting units of a task.
     pub(super) fn forget(&mut self, task: usize, kind: usize) {
         if self.scaler.is_some() {
             self.open_by_kind[kind] -= std::mem::take(&mut self.open[task]);
         }
     }
 
-    /// Adds lane time that was worked.
+    /// Adds time that a lane worked.
     pub(super) fn worked(&mut self, service_ns: i64) {
         self.busy_ns += service_ns;
     }
 }
 
 impl Run<'_> {
-    /// Begins the first window, and stops lanes above the initial number.
+    /// Schedules the end of the first window, and stops lanes above the initial number.
     pub(super) fn begin_scaling(&mut self) {
         let Some(scaler) = &self.plant.scaler else { return };
         let (window_ns, lanes) = (scaler.config().window_ns, scaler.lanes());
@@ -204,7 +203,7 @@ impl Run<'_> {
         let starting = self.plant.power.iter().filter(is_starting).count();
         let mut number = self.in_service().len() + starting;
         let order = self.plant.order.clone();
-        // A draining lane is back in service at once.
+        // A draining lane can return to service at once.
         for &lane in &order {
             let is_back = self.plant.power[lane] == Power::Stopping && !self.lanes.is_lost(lane as LaneId);
             if number < wanted && is_back {
@@ -227,7 +226,7 @@ impl Run<'_> {
         }
         for &lane in order.iter().rev() {
             let is_in = self.plant.power[lane] == Power::On && !self.lanes.is_lost(lane as LaneId);
-            // The last lane stays, because the scheduler would refuse to drain it.
+            // The last lane stays on, because the scheduler would refuse to drain it.
             if number > wanted && is_in && self.in_service().len() > 1 {
                 self.plant.power[lane] = Power::Stopping;
                 self.command(at_ns, ControlCommand::DrainLane(DrainLane { lane: lane as LaneId }));
@@ -247,7 +246,7 @@ impl Run<'_> {
         self.events.push(at_ns + start_ns, Event::LaneStarted { lane: lane as LaneId, start });
     }
 
-    /// Puts a lane into service at the end of its start, unless it was stopped meanwhile.
+    /// Puts a lane into service at the end of its start, unless the start was cancelled.
     pub(super) fn lane_started(&mut self, at_ns: i64, lane: LaneId, start: u64) {
         if self.plant.power[lane as usize] != Power::Starting(start) {
             return;
@@ -281,7 +280,7 @@ impl Run<'_> {
         self.account_paid(lane, at_ns);
     }
 
-    /// Adds the time for which a lane was paid so far, if it was.
+    /// Adds the time for which a lane was paid so far, if it was paid.
     pub(super) fn account_paid(&mut self, lane: usize, at_ns: i64) {
         if let Some(from_ns) = self.plant.paid_ns[lane].take() {
             let class = self.lanes.class(lane as LaneId);

@@ -1,4 +1,4 @@
-//! Ticks in a run: rows come, wait for their groups' lanes, leave in batches, and share lanes with slices.
+//! Ticks in a run: rows arrive, wait for their groups' lanes, leave in batches, and share lanes with slices.
 //!
 //! ```text
 //!   Source ──► Arrived ──► groups' queues ──► Dispatch ──► SharedLane ──► Completed: from when a row came to now
@@ -17,19 +17,19 @@ use crate::rows::{ROW_BYTES, Rows};
 use crate::shared::{Ends, Order, SharedLane};
 use crate::ticks::{Source, Ticks};
 
-/// Time from a lane's release of a group until the scheduler hears of it, in nanoseconds.
+/// Time from a lane's release of a group until the scheduler learns of it, in nanoseconds.
 const GIVE_BACK_NS: i64 = 1_000_000;
-/// Rows of the batches by which lanes are measured when they begin, as in production.
+/// Row counts of the batches that measure a lane at its start, as in production.
 const MEASURED_ROWS: [i64; 8] = [2, 8, 32, 128, 512, 2_048, 8_192, 32_768];
 
-/// The ticks of a run under way.
+/// The state of the ticks of a run.
 #[derive(Debug)]
 pub(super) struct TickRun<'a> {
     ticks: &'a Ticks,
     source: Source<'a>,
     rows: Rows,
     lanes: Vec<SharedLane>,
-    /// Time of each lane's slice so far, in seconds.
+    /// Time that the current slice of each lane has taken so far, in seconds.
     slices_s: Vec<f64>,
     partitions: Vec<Partition>,
     done: Ticked,
@@ -38,9 +38,9 @@ pub(super) struct TickRun<'a> {
 #[derive(Clone, Debug, Default)]
 struct Partition {
     next_offset: i64,
-    /// Time of its pause; `None` while it is read.
+    /// Time at which the partition was paused; `None` while it is read.
     paused_ns: Option<i64>,
-    /// Rows that came to the source during the pause.
+    /// Rows that arrived at the source during the pause.
     held: VecDeque<(i64, Vec<GroupArrival>)>,
 }
 
@@ -57,24 +57,24 @@ impl<'a> TickRun<'a> {
         }
     }
 
-    /// True if rows have come that are not done.
+    /// True if rows have arrived that are not done.
     pub(super) fn is_open(&self) -> bool {
         self.rows.are_open()
     }
 
-    /// Measures ticks that come at or after a time.
+    /// Starts measuring ticks that arrive at or after a time.
     pub(super) fn measure_from(&mut self, at_ns: i64) {
         self.rows.measure_from(at_ns);
     }
 
-    /// Takes the time of a lane's slice, in seconds.
+    /// Returns the time that a lane's slice took, in seconds, and resets it.
     pub(super) fn slice_s(&mut self, lane: LaneId) -> f64 {
         std::mem::take(&mut self.slices_s[lane as usize])
     }
 }
 
 impl Run<'_> {
-    /// Assigns the partitions, tells measurements of lanes, and schedules the first ticks.
+    /// Assigns the partitions, sends the scheduler measurements of lanes, and schedules the first ticks.
     pub(super) fn begin_ticks(&mut self) {
         let Some(TickRun { ticks, .. }) = self.ticks else { return };
         for partition in 0..ticks.partitions as PartitionId {
@@ -101,14 +101,14 @@ impl Run<'_> {
         self.events.push(BEGIN_NS + ticks.interval_ns, Event::TicksCome);
     }
 
-    /// Reads the ticks that came since the last poll of the source. The last task ends the ticks.
+    /// Reads the ticks that arrived since the last poll of the source. Ticks end when the last task has arrived.
     pub(super) fn ticks_come(&mut self, at_ns: i64) {
         let Some(TickRun { ticks, source, rows, partitions, .. }) = &mut self.ticks else { return };
         if self.tasks.arrived == self.model.arrivals.len() {
             return;
         }
         let interval_ns = ticks.interval_ns;
-        // On average they came in the middle of the interval.
+        // On average, the ticks arrived in the middle of the interval.
         let since_ns = at_ns - interval_ns / 2;
         let come = source.next(at_ns - BEGIN_NS - interval_ns);
         let mut arrived = Vec::new();
@@ -129,7 +129,7 @@ impl Run<'_> {
         }
     }
 
-    /// Hands the host rows that came to the source at `since_ns`.
+    /// Passes rows that arrived at the source at `since_ns` to the scheduler.
     fn arrive_rows(&mut self, at_ns: i64, since_ns: i64, partition: PartitionId, groups: Vec<GroupArrival>) {
         let Some(TickRun { rows, partitions, .. }) = &mut self.ticks else { return };
         let next_offset = &mut partitions[partition as usize].next_offset;
@@ -146,7 +146,7 @@ impl Run<'_> {
         }
     }
 
-    /// Resumes a partition, and hands on the rows held back, until they cause the next pause.
+    /// Resumes a partition, and passes on the held rows until they cause the next pause.
     pub(super) fn resume(&mut self, at_ns: i64, partition: PartitionId) {
         let Some(ticks) = &mut self.ticks else { return };
         let paused_ns = ticks.partitions[partition as usize].paused_ns.take();
@@ -159,7 +159,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a lane a batch.
+    /// Gives a batch to a lane.
     pub(super) fn dispatch(&mut self, at_ns: i64, dispatch: &Dispatch) {
         let speed = self.model.fleet.tick_speed(self.lanes.class(dispatch.lane));
         let Some(ticks) = &mut self.ticks else { return };
@@ -169,19 +169,19 @@ impl Run<'_> {
         self.change(at_ns, dispatch.lane, |lane| lane.follow(order));
     }
 
-    /// Has a lane release a group after its batches.
+    /// Makes a lane release a group after the batches that it already has.
     pub(super) fn release(&mut self, at_ns: i64, release: &Release) {
         let &Release { partition, group, lane, epoch, .. } = release;
         let order = Order::GiveBack(Released { partition, group, lane, epoch });
         self.change(at_ns, lane, |lane| lane.follow(order));
     }
 
-    /// Begins a slice that would take `full_ns` on the lane alone.
+    /// Begins a slice that takes `full_ns` if the lane does nothing else.
     pub(super) fn begin_slice(&mut self, at_ns: i64, lane: LaneId, full_ns: i64, is_critical: bool) {
         self.change(at_ns, lane, |lane| lane.begin_slice(full_ns, is_critical));
     }
 
-    /// Lets a lane work until now, changes it, and schedules its next end.
+    /// Advances a lane to the current time, changes it, and schedules its next end.
     fn change<T>(
         &mut self,
         at_ns: i64,
@@ -203,7 +203,7 @@ impl Run<'_> {
         Some(changed)
     }
 
-    /// Lets a lane work until now, and counts the time.
+    /// Advances a lane to the current time, and counts its busy time.
     pub(super) fn work(&mut self, at_ns: i64, number: LaneId) {
         let Some(ticks) = &mut self.ticks else { return };
         let passed = ticks.lanes[number as usize].work(at_ns - BEGIN_NS, &self.slowness);
@@ -250,7 +250,7 @@ impl Run<'_> {
         }
     }
 
-    /// Gives a group back, unless its lane was lost since.
+    /// Gives a group back to the scheduler, unless its lane was lost since.
     pub(super) fn give_back(&mut self, at_ns: i64, released: Released, life: u64) {
         let Some(ticks) = &mut self.ticks else { return };
         if ticks.lanes[released.lane as usize].life == life {
@@ -259,15 +259,15 @@ impl Run<'_> {
         }
     }
 
-    /// Loses the rows in flight on a lost lane, and returns them by partition.
+    /// Removes the rows in flight on a lost lane, and returns them by partition.
     pub(super) fn lose_rows(&mut self, at_ns: i64, lane: LaneId) -> Vec<(PartitionId, Vec<GroupArrival>)> {
         self.change(at_ns, lane, SharedLane::lose);
         let Some(TickRun { rows, .. }) = &mut self.ticks else { return Vec::new() };
         rows.lose(lane).into_iter().collect()
     }
 
-    /// Has a lost lane's rows arrive again. The partition's offset is read now, because the loss or earlier such rows
-    /// may have resumed reading.
+    /// Makes the rows of a lost lane arrive again. The partition's offset is read now, because the loss or earlier such
+    /// rows may have resumed reading.
     pub(super) fn rows_again(&mut self, at_ns: i64, partition: PartitionId, groups: Vec<GroupArrival>) {
         let Some(TickRun { partitions, .. }) = &self.ticks else { return };
         let next_offset = partitions[partition as usize].next_offset;

@@ -9,7 +9,7 @@ use warptape_simulator::{
 
 const S: i64 = 1_000_000_000;
 
-/// Eight lanes that take a minute to start.
+/// Returns eight lanes that take a minute to start.
 fn fleet(config: AutoscaleConfig) -> Fleet {
     let autoscale = Autoscale { config, price_per_hour: vec![3.6] };
     Fleet { classes: vec![Class::new("all", 8, &[1.0])], autoscale: Some(autoscale), ..Fleet::default() }
@@ -29,7 +29,7 @@ fn config() -> AutoscaleConfig {
     }
 }
 
-/// Tasks of two seconds for one lane each, in days of twenty minutes.
+/// Returns tasks of two seconds for one lane each, which arrive in days of twenty minutes.
 fn days(number: usize, load: f64) -> Workload {
     let mut workload = Workload::three_kinds(load, (number as f64 * 1_200.0 * 8.0 * load / 2.0) as usize);
     let kind = TaskKind { share: 1.0, mean_s: 2.0, divisible: false, ..workload.kinds[0].clone() };
@@ -44,7 +44,7 @@ fn simulated(fleet: &Fleet, workload: &Workload, scaling: Scaling, seed: u64) ->
     run(fleet, workload, &options, seed)
 }
 
-/// Without autoscaling all lanes are paid all the time; the same seeds give the same outcome.
+/// Without autoscaling all lanes are paid all the time. The same seeds give the same outcome.
 #[test]
 fn policies_pay_for_less_and_the_predictive_one_misses_less_than_the_reactive_one() {
     let (fleet, workload) = (fleet(config()), days(12, 0.4));
@@ -64,15 +64,15 @@ fn policies_pay_for_less_and_the_predictive_one_misses_less_than_the_reactive_on
     let (cost, missed) = (of("cost"), of("missed_percent"));
     assert!(cost[1] < 0.75 * cost[0] && cost[2] < 0.75 * cost[0], "{cost:?}");
     assert_eq!(of("busy_of_on_percent").len(), 3);
-    // Policies alone start lanes, and the predictive one alone uses forecasts.
+    // Only policies start lanes, and only the predictive one uses forecasts.
     let (starts, by_forecast) = (of("starts"), of("by_forecast_percent"));
     assert!(starts.len() == 2 && starts.iter().all(|starts| *starts > 24.0), "{starts:?}");
     assert!(by_forecast[0] == 0.0 && by_forecast[1] > 50.0, "{by_forecast:?}");
     assert!(missed[0] < missed[2] && missed[2] < 0.6 * missed[1], "{missed:?}");
 }
 
-/// A stopped lane is drained, finishes its slice, and does nothing while it is off. It is paid for the time in which it
-/// starts, and not while it is off.
+/// A stopped lane is drained, finishes its slice, and does nothing while it is off. It is paid while it starts, but not
+/// while it is off.
 #[test]
 fn a_stopped_lane_finishes_what_it_has_and_is_not_paid_while_it_is_off() {
     let (fleet, workload) = (fleet(config()), days(3, 0.4));
@@ -147,7 +147,8 @@ fn lanes_that_fail_are_replaced_by_others() {
 #[test]
 fn lanes_are_started_in_the_order_of_what_their_work_costs() {
     let mut fleet = fleet(AutoscaleConfig { lanes_max: 12, ..config() });
-    // One class is half as fast at a third of the price; the other is as fast at twice the price.
+    // The lanes of one class are half as fast at a third of the price; the other class is equally fast at twice the
+    // price.
     fleet.classes.push(Class::new("slow", 2, &[0.5]));
     fleet.classes.push(Class::new("dear", 2, &[1.0]));
     fleet.autoscale.as_mut().unwrap().price_per_hour = vec![3.6, 1.2, 7.2];

@@ -1,4 +1,4 @@
-//! Baselines of the simulator, compared with theory and with the policies of production.
+//! Compares the simulator's baselines with theory and with production policies.
 
 use warptape_simulator::{
     BASELINES, Burst, Class, Failure, Fleet, Options, Outage, Outcome, Process, Sizes, Throttling, Workload,
@@ -54,7 +54,7 @@ fn what_meets_its_deadline_first_is_given_up() {
     }
 }
 
-/// Randomly chosen queues are independent M/M/1 queues, with the textbook's mean.
+/// Randomly chosen queues are independent M/M/1 queues, so they have the textbook's mean.
 #[test]
 fn blind_queues_are_queues_of_their_own() {
     let fleet = Fleet { classes: vec![Class::new("all", 4, &[1.0])], ..Fleet::default() };
@@ -78,8 +78,8 @@ fn who_knows_more_is_done_sooner() {
     assert!(rest < blind, "{rest} {blind}");
 }
 
-/// Agents that learn their own lanes' speeds come near a rule that knows all speeds and sizes, and stay far from a
-/// blind one.
+/// Agents that learn the speeds of their own lanes come near a rule that knows all speeds and sizes. They do far better
+/// than a blind rule.
 #[test]
 fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -90,7 +90,7 @@ fn agents_that_bid_come_near_to_one_who_knows_all_lanes() {
     assert!((0.98..1.05).contains(&(bidding / sizes)), "{bidding} {sizes}");
 }
 
-/// The agent of a class that becomes ten times slower notices, and wins fewer tasks.
+/// An agent notices when its class becomes ten times slower, and wins fewer tasks.
 #[test]
 fn an_agent_whose_lanes_become_slow_gets_fewer_tasks() {
     let mut fleet = Fleet {
@@ -112,7 +112,7 @@ fn an_agent_whose_lanes_become_slow_gets_fewer_tasks() {
     assert!((0.3..0.6).contains(&before) && after < before / 3.0, "{before} {after}");
 }
 
-/// The linear program's allocation keeps up at a load at which lanes that take any task fall behind.
+/// The linear program's allocation keeps up with a load under which lanes that take any task fall behind.
 #[test]
 fn an_allocation_keeps_up_where_the_capacity_problem_says_so() {
     let fleet = Fleet::volta_turing_radeon();
@@ -125,7 +125,7 @@ fn an_allocation_keeps_up_where_the_capacity_problem_says_so() {
     assert!(allocation < central / 2.0, "{allocation} tasks there, {central} under first-come");
 }
 
-/// A kind with ten times the tasks gets most of the time, because max-min serves each task alike.
+/// A kind with ten times as many tasks gets most of the time, because max-min serves all tasks equally.
 #[test]
 fn max_min_goes_by_tasks_and_not_by_kinds() {
     let fleet = Fleet { classes: vec![Class::new("all", 2, &[1.0, 1.0])], ..Fleet::default() };

@@ -1,4 +1,4 @@
-//! Lanes that are lost, return, or are slower, under the scheduler of production.
+//! Lanes that are lost, return, or are slower, under the production scheduler.
 
 use warptape_events::journal::Decision;
 use warptape_scheduler::TASK_POLICIES;
@@ -6,7 +6,7 @@ use warptape_simulator::{
     Class, Failure, Fleet, Options, Outage, Outcome, Sizes, TaskKind, Throttling, Workload, run, run_observed,
 };
 
-/// Two lanes with a few tasks of ten seconds each.
+/// Returns two lanes with a few tasks of ten seconds each.
 fn two_lanes(tasks: usize, divisible: bool) -> (Fleet, Workload) {
     let mut workload = Workload::three_kinds(0.5, tasks);
     let kind =
@@ -57,7 +57,7 @@ fn a_lane_that_is_lost_does_nothing_and_works_again_when_it_is_back() {
     }
 }
 
-/// Tasks wait while all lanes are lost, and the outcome tells which are never done.
+/// Tasks wait while all lanes are lost, and the outcome counts the tasks that are never done.
 #[test]
 fn tasks_wait_for_lanes_that_come_back_and_are_given_up_where_none_does() {
     let (mut fleet, workload) = two_lanes(20, true);
@@ -78,13 +78,13 @@ fn a_throttled_lane_takes_longer() {
     let (begin_s, lane) = (whole.arrivals_s, whole.ran[0].lane);
     let throttling = |lanes| Throttling { lanes, from_s: begin_s + 2.0, until_s: begin_s + 6.0, factor: 0.5 };
     fleet.throttling = vec![throttling(lane..lane + 1)];
-    // Two seconds at full speed, four at a half, six at full speed.
+    // Two seconds at full speed, four at half speed, six at full speed.
     assert!((simulated(&fleet, &workload, "first-come").mean_s() - 12.0).abs() < 1e-6);
     fleet.throttling = vec![throttling(1 - lane..2 - lane)];
     assert!((simulated(&fleet, &workload, "first-come").mean_s() - 10.0).abs() < 1e-6);
 }
 
-/// The losses of a seed are the same under every policy.
+/// A seed gives the same losses under every policy.
 #[test]
 fn drawn_losses_are_those_of_the_seed() {
     let (mut fleet, workload) = two_lanes(60, true);
@@ -100,8 +100,8 @@ fn drawn_losses_are_those_of_the_seed() {
     assert_eq!(fair.tasks.completions_s.len(), 60);
 }
 
-/// Learned speeds are wrong once all lanes become five times slower for a while. The policy announces its fallback and
-/// its return, and neither if nothing happens.
+/// The learned speeds are wrong once all lanes become five times slower for a while. The policy announces its fallback
+/// and its return, and announces nothing if nothing happens.
 #[test]
 fn a_learned_policy_falls_back_when_lanes_are_throttled_and_returns() {
     let mut fleet = Fleet::volta_turing_radeon();

@@ -1,4 +1,4 @@
-//! Tests of the model against formulas, of policies against each other, and of fleets that fail.
+//! Tests of the model against formulas, of policies against each other, and of fleets with failing lanes.
 
 mod autoscale;
 mod baselines;

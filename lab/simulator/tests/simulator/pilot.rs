@@ -1,10 +1,10 @@
-//! Pilots see what pushing policies see, and the scheduler takes their lanes.
+//! Pilots get the same view as pushing policies, and the scheduler uses the lanes that they choose.
 
 use warptape_events::journal::{StateBytes, Trained};
 use warptape_network::{LaneState, Network, TaskState};
 use warptape_simulator::{Failure, Fleet, Options, Outage, Pilot, Workload, run, run_piloted};
 
-/// A pilot that chooses the earliest completion.
+/// A pilot that chooses the lane with the earliest completion.
 #[derive(Default)]
 struct First {
     asked: usize,
@@ -49,7 +49,7 @@ fn a_pilot_that_does_what_a_policy_does_gets_the_same_run() {
     }
 }
 
-/// A network decides the same as a policy, as in production, and as a pilot, as in training.
+/// A network makes the same decisions as a policy, like in production, and as a pilot, like in training.
 #[test]
 fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
     struct Greedy(Network);
@@ -78,7 +78,7 @@ fn a_network_decides_the_same_as_a_policy_and_as_a_pilot() {
     }
 }
 
-/// A lane that may not take the task, or does not exist, leaves the choice to the policy.
+/// If the pilot chooses a lane that may not take the task or does not exist, the policy chooses instead.
 #[test]
 fn a_lane_that_cannot_be_is_not_taken() {
     struct Nowhere;

@@ -16,7 +16,7 @@ fn over_seeds(fleet: &Fleet, workload: &Workload, policy: &str, seeds: u64) -> V
     (0..seeds).map(|seed| run(fleet, workload, &options(policy), seed)).collect()
 }
 
-/// Returns the mean completion time on one server with the speed of all lanes, in order of arrival, by Lindley's
+/// Returns the mean completion time on one server with the speed of all lanes, served in order of arrival, by Lindley's
 /// recursion.
 fn by_recursion(fleet: &Fleet, workload: &Workload, seed: u64) -> f64 {
     let speed: f64 = fleet.classes.iter().map(|class| class.lanes as f64 * class.speeds[0]).sum();
@@ -37,7 +37,7 @@ fn one_kind(lanes: usize, mean_s: f64, load: f64, tasks: usize) -> (Fleet, Workl
     (fleet, Workload { kinds: vec![kind], ..Workload::three_kinds(load, tasks) })
 }
 
-/// One lane that does tasks in order is a queue with one server; the mean over long runs is the textbook's.
+/// One lane that runs tasks in order is a queue with one server; its mean over long runs matches the textbook.
 #[test]
 fn one_lane_is_a_queue_with_one_server() {
     let (fleet, workload) = one_kind(1, 0.2, 0.5, 2_000);
@@ -57,7 +57,7 @@ fn one_lane_is_a_queue_with_one_server() {
     assert!((found.mean - expected).abs() < 2.0 * found.half, "{found:?}, expected {expected}");
 }
 
-/// Returns a figure of runs with one kind of indivisible tasks under first come first served, with its interval.
+/// Returns a figure with its interval, from runs with one kind of indivisible tasks under first come first served.
 fn indivisible(
     lanes: usize,
     load: f64,
@@ -80,11 +80,11 @@ fn check(found: Interval, expected: f64, most: f64) {
 
 #[test]
 fn queues_are_those_of_their_formulas() {
-    // M/M/1 at 0.7, and M/D/1 by Pollaczek and Khinchine.
+    // The formulas are M/M/1 at a load of 0.7, and M/D/1 by Pollaczek and Khinchine.
     let mean = |lanes, load, sizes| indivisible(lanes, load, sizes, Process::Poisson, Outcome::mean_s);
     check(mean(1, 0.7, Sizes::Exponential), 1.0 / (1.0 - 0.7), 0.1);
     check(mean(1, 0.7, Sizes::Fixed), 1.0 + 0.7 / (2.0 * (1.0 - 0.7)), 0.1);
-    // M/M/16 at 0.85, by Erlang's formula C.
+    // The formula is M/M/16 at a load of 0.85, by Erlang's C.
     let (lanes, offered) = (16.0, 16.0 * 0.85);
     let blocked =
         (1..=16).fold(1.0, |blocked, lane| offered * blocked / (f64::from(lane) + offered * blocked));
@@ -92,15 +92,15 @@ fn queues_are_those_of_their_formulas() {
     check(mean(16, 0.85, Sizes::Exponential), 1.0 + waits / (lanes - offered), 0.1);
 }
 
-/// Eight senders with a mean think time of two seconds, and one lane: the machine repair model, a closed network of two
-/// stations.
+/// Eight senders with a mean think time of two seconds share one lane. This is the machine repair model, a closed
+/// network of two stations.
 #[test]
 fn a_closed_loop_is_the_closed_network_of_its_formula() {
     let (senders, think_s) = (8, 2.0);
     let closed = Process::Closed(Closed { senders, think_s });
     let throughput = |outcome: &Outcome| outcome.tasks.completions_s.len() as f64 / outcome.measured_s;
     let found = indivisible(1, 0.0, Sizes::Exponential, closed.clone(), throughput);
-    // Mean value analysis.
+    // The expected values come from mean value analysis.
     let (mut present, mut rate) = (0.0, 0.0);
     for senders in 1..=senders {
         let stays_s = 1.0 + present;
@@ -141,8 +141,8 @@ fn a_seed_gives_the_same_run() {
     }
 }
 
-/// Prices send each kind to the lanes that are comparatively fast at it. On unlike lanes tasks are done sooner than if
-/// every lane took the next task, with a capacity 6 % lower.
+/// Prices send each kind to the lanes that are comparatively fast at it. On unequal lanes, tasks are done sooner than
+/// if every lane took the next task, whose capacity is 6 % lower.
 #[test]
 fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -156,8 +156,8 @@ fn prices_beat_the_dynamic_split_on_unlike_lanes() {
     }
 }
 
-/// Tasks pile up under the dynamic split and not under prices, at a load between the capacity of the former and that of
-/// the fleet.
+/// The load lies between the capacity of the dynamic split and the capacity of the fleet. Tasks pile up under the
+/// dynamic split but not under prices.
 #[test]
 fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
     let fleet = Fleet::volta_turing_radeon();
@@ -170,7 +170,7 @@ fn at_a_load_of_095_tasks_gather_under_the_dynamic_split_alone() {
     assert!(latest < late / 3.0, "prices: {:?}", prices.present);
 }
 
-/// Tasks with deadlines are done in time at a load of 0.85, in bursts too, and their work adds up to the work that
+/// At a load of 0.85, also in bursts, tasks with deadlines are done in time, and their work adds up to the work that
 /// arrives.
 #[test]
 fn prices_meet_deadlines() {
@@ -190,7 +190,7 @@ fn prices_meet_deadlines() {
     }
 }
 
-/// With slices short against tasks, the mean is near that of the best schedule that knows every size.
+/// If slices are short compared with tasks, the mean is near that of the best schedule that knows every size.
 #[test]
 fn prices_come_near_schedules_that_know_all_sizes() {
     let fleet = Fleet::volta_turing_radeon();
@@ -210,7 +210,7 @@ fn prices_come_near_schedules_that_know_all_sizes() {
     assert!(found.mean >= 0.95, "{found:?} of the best");
 }
 
-/// Under overload, lane time goes to tenants in proportion to their weights.
+/// Under overload, tenants get lane time in proportion to their weights.
 #[test]
 fn tenants_have_lane_time_by_their_weights() {
     let fleet = Fleet::volta_turing_radeon();

@@ -1,4 +1,4 @@
-//! Ticks beside tasks: groups, batches and slices on shared lanes under the scheduler of production.
+//! Ticks beside tasks: groups, batches and slices on shared lanes under the production scheduler.
 
 use warptape_events::journal::{Decision, Input, LaneKind, TaskClass};
 use warptape_simulator::{
@@ -6,7 +6,7 @@ use warptape_simulator::{
     TickSpeed, Ticked, Ticks, Workload, figures, run, run_observed,
 };
 
-/// Equal lanes on which a batch takes 100 µs, and 1 µs for each of its rows.
+/// Returns equal lanes on which a batch takes 100 µs plus 1 µs per row.
 fn fleet(lanes: usize) -> Fleet {
     let ticks = Some(TickSpeed { rows_per_s: 1e6, batch_overhead_ns: 100_000 });
     Fleet { classes: vec![Class { ticks, ..Class::new("all", lanes, &[1.0]) }], ..Fleet::default() }
@@ -24,7 +24,7 @@ fn ticks(rate: f64) -> Ticks {
     }
 }
 
-/// Divisible tasks beside ticks.
+/// Returns a workload of divisible tasks beside ticks.
 fn workload(load: f64, tasks: usize, mean_s: f64, ticks: Ticks) -> Workload {
     let mut workload = Workload::three_kinds(load, tasks);
     let kind = TaskKind { share: 1.0, mean_s, sizes: Sizes::Fixed, ..workload.kinds[0].clone() };
@@ -40,13 +40,13 @@ fn ticked(outcome: &Outcome) -> &Ticked {
     outcome.ticks.as_ref().expect("ticks came")
 }
 
-/// Returns the expected number of ticks of a run: the rate times the time until the last task has come.
+/// Returns the expected number of ticks of a run: the rate times the time until the last task has arrived.
 fn come(outcome: &Outcome, ticks: &Ticks) -> i64 {
     let intervals = (outcome.arrivals_s * 1e9 / ticks.interval_ns as f64) as i64;
     (intervals as f64 * ticks.interval_ns as f64 * ticks.rate / 1e9).round() as i64
 }
 
-/// One lane with hardly a task: each interval is one batch on an idle lane, and takes what its rows take.
+/// On one lane with almost no tasks, each interval is one batch on an idle lane, and takes only the time of its rows.
 #[test]
 fn rows_take_what_their_batch_takes_where_nothing_else_is_to_do() {
     let workload = workload(0.001, 3, 0.000_5, ticks(200_000.0));
@@ -54,16 +54,16 @@ fn rows_take_what_their_batch_takes_where_nothing_else_is_to_do() {
     let ticks = ticked(&outcome);
     assert_eq!(ticks.rows, come(&outcome, workload.ticks.as_ref().unwrap()));
     assert_eq!(ticks.rows, ticks.batches as i64 * 200);
-    // Half an interval until the source is polled, and the batch.
+    // The latency is half an interval until the source is polled, plus the batch.
     for (found, name) in [(ticks.mean_ms, "mean"), (ticks.p50_ms, "p50"), (ticks.p99_ms, "p99")] {
         assert!((found / (0.5 + 0.3) - 1.0).abs() < 2e-3, "{name}: {found} ms");
     }
-    // Batches take 300 of 1,000 µs.
+    // Batches take 300 of each 1,000 µs.
     assert!((ticks.busy_s[0] / outcome.arrivals_s - 0.3).abs() < 0.01, "{ticks:?}");
     assert_eq!((ticks.moves, ticks.paused_s), (0, 0.0));
 }
 
-/// A batch has half of its lane beside a slice of a critical task, and ten elevenths beside another.
+/// A batch gets half of its lane beside a slice of a critical task, and ten elevenths beside any other slice.
 #[test]
 fn slices_have_their_part_of_the_lane_beside_batches() {
     for (class, expected_ms) in [(TaskClass::Critical, 0.5 + 0.6), (TaskClass::Batch, 0.5 + 0.33)] {
@@ -76,7 +76,7 @@ fn slices_have_their_part_of_the_lane_beside_batches() {
     }
 }
 
-/// Busy lane time is the sum of batches' and tasks' time, up to one slice.
+/// Busy lane time is the sum of the batches' and the tasks' time, up to one slice.
 #[test]
 fn lane_time_is_that_of_batches_and_tasks_together() {
     let workload = workload(0.5, 400, 0.05, ticks(600_000.0));
@@ -85,7 +85,7 @@ fn lane_time_is_that_of_batches_and_tasks_together() {
     let batches_s = ticks.batches as f64 * 1e-4 + ticks.rows as f64 * 1e-6;
     assert!((ticks.busy_s[0] / batches_s - 1.0).abs() < 1e-3, "{} of {batches_s} s", ticks.busy_s[0]);
     let tasks_s = outcome.busy_s[0] - ticks.busy_s[0];
-    // When the last task comes, all is counted.
+    // All time is counted when the last task arrives.
     let done_s = outcome.tasks.offered_s;
     assert!(tasks_s <= done_s && tasks_s > done_s - 0.3, "{tasks_s} of {done_s} s");
     assert_eq!(outcome.tasks.completions_s.len(), 400);
@@ -114,7 +114,7 @@ fn the_same_seed_gives_the_same_run_and_tasks_come_as_without_ticks() {
     assert!(means[0] < means[1] && means[0] < means[2], "ticks that come unevenly wait longer: {means:?}");
 }
 
-/// A lost lane's batches are done elsewhere, once, and its groups return with the lane.
+/// Other lanes process a lost lane's batches, each once, and its groups return with the lane.
 #[test]
 fn no_row_is_missing_where_lanes_are_lost() {
     let mut fleet = fleet(3);
@@ -137,7 +137,7 @@ fn no_row_is_missing_where_lanes_are_lost() {
     assert!(ticked(&whole).p99_ms < ticked(&outcome).p99_ms);
 }
 
-/// A loss may resume a paused partition before the lost lane's rows come again.
+/// The loss of a lane may resume a paused partition before the lane's rows arrive again.
 #[test]
 fn lanes_are_lost_while_partitions_are_paused() {
     let outage = Outage::Drawn { mtbf_s: 0.3, mttr_s: 0.05 };
@@ -162,7 +162,7 @@ fn throttled_lanes_take_longer_for_batches() {
     assert!((ticked(&outcome).p50_ms / (0.5 + 0.8) - 1.0).abs() < 2e-3, "{:?}", ticked(&outcome));
 }
 
-/// Ticks beyond the lanes' capacity gather at the source and are all done in the end, and tasks get their reserve.
+/// Ticks beyond the lanes' capacity pile up at the source and are all done in the end, while tasks get their reserve.
 #[test]
 fn too_many_ticks_wait_at_the_source_and_tasks_are_done_all_the_same() {
     let workload = workload(0.05, 12, 0.3, ticks(3_000_000.0));
@@ -170,12 +170,12 @@ fn too_many_ticks_wait_at_the_source_and_tasks_are_done_all_the_same() {
     let ticks = ticked(&outcome);
     assert!(ticks.paused_s > 0.5, "{ticks:?}");
     assert_eq!(ticks.rows, come(&outcome, workload.ticks.as_ref().unwrap()));
-    // A third of them waits for the end of all.
+    // A third of the ticks exceeds the capacity and waits until the end.
     assert!(ticks.p99_ms > 300.0 * outcome.arrivals_s, "{ticks:?} in {} s", outcome.arrivals_s);
     assert_eq!(outcome.tasks.completions_s.len(), 12);
 }
 
-/// Groups move to less loaded lanes under `balanced` alone, which pays if symbols have unlike shares.
+/// Only `balanced` moves groups to less loaded lanes, which pays off if symbols have unequal shares.
 #[test]
 fn balanced_moves_groups() {
     let workload = workload(0.05, 60, 0.05, Ticks { skew: 1.2, groups: 12, ..ticks(1_500_000.0) });
@@ -190,8 +190,8 @@ fn balanced_moves_groups() {
     assert!(moving < still, "{moving} ms under balanced, {still} ms under rendezvous");
 }
 
-/// Lanes on processors and GPUs are measured when they begin, and groups are placed where batches of their size are
-/// faster.
+/// Lanes on processors and GPUs are measured at their start. Each group is placed on the kind of lane that is faster
+/// for batches of its size.
 #[test]
 fn groups_are_on_the_kind_of_lanes_that_is_faster_for_what_comes() {
     let class = |device, rows_per_s, batch_overhead_ns| Class {
@@ -215,7 +215,7 @@ fn groups_are_on_the_kind_of_lanes_that_is_faster_for_what_comes() {
     }
 }
 
-/// Ticks leave the rest of the capacity on equal lanes, and more if some lanes are comparatively fast at them.
+/// Ticks leave the rest of the capacity on equal lanes. They leave more if some lanes are comparatively fast at ticks.
 #[test]
 fn capacity_says_what_ticks_leave() {
     let fleet = fleet(4);
@@ -225,7 +225,8 @@ fn capacity_says_what_ticks_leave() {
     let too_many = Workload { ticks: Some(ticks(4e6)), ..workload.clone() };
     assert_eq!(figures::left_by_ticks(&fleet, &too_many), 0.0);
     assert_eq!(figures::left_by_ticks(&fleet, &Workload { ticks: None, ..workload.clone() }), 1.0);
-    // Two lanes that are slow at tasks do a million ticks alone, and leave all that the others can do: 2 of 2.2.
+    // Two lanes that are slow at tasks process a million ticks alone, and leave all the work of the other lanes: 2 of
+    // 2.2.
     let mut unlike = fleet;
     let slow = Class { speeds: vec![0.1], ..unlike.classes[0].clone() };
     unlike.classes[0].lanes = 2;

@@ -1,4 +1,4 @@
-//! The answers of lanes and shell, and their times.
+//! The answers of lanes and the shell, and the times they take.
 
 use warptape_schemas::journal::{Dispatch, PartitionId, Release, RunSlice, TaskId};
 
@@ -44,7 +44,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Schedules the release of a group. A lane works in order, so it comes after the batches in flight.
+    /// Schedules the release of a group. It follows the batches in flight, because a lane works in order.
     pub(super) fn give_back(&mut self, at_ns: i64, release: &Release) {
         let lane = &self.lanes[release.lane as usize];
         let address = release.epoch.to_le_bytes();
@@ -64,7 +64,7 @@ impl Run<'_> {
         self.answers.push(at_ns + after_ns, Answer::Restored { partition, assignment });
     }
 
-    /// Ends a round. The next round, if the journal has one, comes after the recorded pause.
+    /// Ends a round. The next round begins after the recorded pause, if the journal has one.
     pub(super) fn finish(&mut self, at_ns: i64, task: TaskId) {
         let Some(&(_, round)) = self.tasks.get(&task) else { return };
         let next = self.life.rounds.get(&task).and_then(|rounds| rounds.get(round));

@@ -1,4 +1,4 @@
-//! Tests of what-if against the truth: fleets on which the other configuration is really run.
+//! Tests of what-if against the truth: on these fleets, the other configuration is really run.
 
 mod prediction;
 mod signs;

@@ -1,8 +1,8 @@
-//! Recorded runs of the real engine against their models: the same run, and its second half predicted from its first
-//! half's times.
+//! Compares recorded runs of the real engine with their models: the same run, and its second half predicted from the
+//! times of its first half.
 //!
 //! The recordings are incidents of `tests/fixtures`, with real lanes and the wall clock. A lane is delayed for each
-//! row, so that rows wait for lanes. A file is the same on every machine, so these tests need no quiet one.
+//! row, so rows wait for lanes. The files are the same on every machine, so these tests do not need a quiet one.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use warptape_what_if::{Changes, Figures, Recording};
 const SEEDS: u64 = 5;
 /// Length of an incident's market, in nanoseconds.
 const MARKET_NS: i64 = 4_000_000_000;
-/// Greatest relative error of the mean, and of the 99th percentile.
+/// Greatest allowed relative error of the mean, and of the 99th percentile.
 const MEAN_MAX: f64 = 0.1;
 const P99_MAX: f64 = 0.2;
 
@@ -27,7 +27,7 @@ fn recorded(name: &str, window: Window) -> Recording {
     Recording::read(&*log, (&options.journal, 0), window, &mut |_| {}).expect("a journal")
 }
 
-/// Returns the second half of a recorded market, with the lanes' times of its first half.
+/// Returns the second half of a recorded market, with the service times of its first half.
 fn second_half(name: &str) -> Recording {
     let (first_ns, _) = recorded(name, Window::default()).window_ns();
     let middle = Some(Bound::Time(first_ns + MARKET_NS / 2));
@@ -35,7 +35,7 @@ fn second_half(name: &str) -> Recording {
     recorded(name, Window { from: middle, to: None }).with_times_of(&before)
 }
 
-/// Returns the model's relative errors: of the mean row latency, and of its 99th percentile.
+/// Returns the model's relative errors of the mean row latency and of its 99th percentile.
 fn missed(recording: &Recording) -> [f64; 2] {
     assert!(recording.measured.rows > 1_000, "{} rows", recording.measured.rows);
     let modelled = (0..SEEDS).map(|seed| recording.model(&Changes::default(), seed));
@@ -66,13 +66,14 @@ fn a_run_is_modelled_as_it_was_measured() {
     }
 }
 
-/// Measurements of the second half have no part in its model.
+/// The model of the second half uses no measurements from it.
 #[test]
 fn the_second_half_of_a_run_is_predicted_from_its_first_half() {
     check("bad-weights", &second_half("bad-weights"));
 }
 
-/// A device becomes slow in the middle of the run. Its earlier times predict nothing, and the comparison shows that.
+/// A device becomes slow in the middle of the run. Its earlier times do not predict the later ones, and the comparison
+/// shows that.
 #[test]
 fn what_lanes_took_before_they_changed_predicts_nothing() {
     let [mean, p99] = missed(&second_half("throttled-device"));

@@ -1,12 +1,12 @@
-//! The sign of a difference: two policies really run on a simulated fleet, and what-if predicts the second one from the
-//! record of the first.
+//! The sign of a difference: two policies are really run on a simulated fleet. What-if predicts the second run from the
+//! recording of the first.
 
 use warptape_network::Network;
 use warptape_schemas::journal::{Decision, Input, StateBytes, Trained};
 use warptape_simulator::{Burst, Class, Fleet, Options, Process, Workload, run_observed};
 use warptape_what_if::{Changes, Claim, FigureRow, Modelled, Recording};
 
-/// Pairs of policies, the recorded one first.
+/// Pairs of policies; the first one is recorded.
 const PAIRS: [[&str; 2]; 8] = [
     ["fair", "lp-price"],
     ["lp-price", "fair"],
@@ -27,7 +27,7 @@ pub fn options(policy: &str) -> Options {
     Options { policy: policy.to_owned(), slice_ns: 20_000_000, ..Options::default() }
 }
 
-/// Runs a policy for real, and returns its record.
+/// Really runs a policy, and returns the recording.
 pub fn recorded(fleet: &Fleet, workload: &Workload, policy: &str, seed: u64) -> Recording {
     recorded_under(fleet, workload, &options(policy), seed)
 }
@@ -98,8 +98,8 @@ fn trained(file: &str) -> Trained {
     Trained { hash: network.hash(), network: StateBytes(bytes) }
 }
 
-/// A file's network replaces the recorded policy, and a network of the record can be named, also by eight digits of its
-/// hash.
+/// A network from a file replaces the recorded policy. A network of the recording can be named by its hash, or by the
+/// first eight digits.
 #[test]
 fn networks_decide_as_they_would_have() {
     let (fleet, mut workload) = (unequal(), Workload::three_kinds(0.6, TASKS));
@@ -130,7 +130,7 @@ fn networks_decide_as_they_would_have() {
         if truth < 0.0 { (Claim::Lower, Claim::Higher) } else { (Claim::Higher, Claim::Lower) };
     assert_eq!(mean.claim, claim, "truth {truth} ms, {mean:?}");
     assert_eq!(asked(&to, &of("round-robin", None)).claim, other);
-    // The record's own network replaces itself, so nothing changes.
+    // The recorded network replaces itself, so nothing changes.
     assert_eq!(asked(&to, &of(&policy[..12], None)).claim, Claim::Same);
     assert_eq!(to.networks(), std::slice::from_ref(&network));
 

@@ -40,17 +40,17 @@ fn started() -> Started {
     }
 }
 
-/// Returns the service time of a batch: a part by its rows, and a varying part.
+/// Returns the service time of a batch, which depends on its rows and varies by batch.
 fn service_ns(batch: i64, rows: i64) -> i64 {
     200_000 + 10_000 * rows + 50_000 * (batch * 7 % 11)
 }
 
-/// Returns a run on such lanes.
+/// Returns the steps of a run on such lanes.
 fn steps() -> Vec<(i64, Input, Vec<Decision>)> {
     steps_with(None)
 }
 
-/// Returns such a run, with an operator's command at its beginning.
+/// Returns the steps of such a run, with an operator's command at its beginning.
 fn steps_with(command: Option<ControlCommand>) -> Vec<(i64, Input, Vec<Decision>)> {
     let mut scheduler = Scheduler::new();
     let mut inputs: Agenda<Input> = Agenda::default();
@@ -158,7 +158,7 @@ fn rows_wait_at_the_source_while_their_partition_is_paused() {
     assert!(report.order.iter().all(|order| order.is_kept), "{:?}", report.order);
 }
 
-/// The account finds a contradiction: rows that are dispatched and never came.
+/// The account finds a contradiction: rows were dispatched that never arrived.
 #[test]
 fn rows_that_never_came_are_missing_in_the_account() {
     let mut steps = steps();

@@ -1,6 +1,6 @@
-//! Parser of one line of a recording; it allocates only for texts with escapes.
+//! Parses one line of a recording. It allocates only for texts with escapes.
 //!
-//! Fields are read as [`Scalar`]s in one pass, and arrays are skipped. The reason: one name may be a text in one event
+//! Fields are read as [`Scalar`]s in one pass, and arrays are skipped. The reason: a name may be a text in one event
 //! and an array in another (`b` of book tickers and of depth updates).
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use crate::capture::{Scalar, parse_json, prices, sizes, split_line};
 
 /// The content of a line.
 pub(super) struct CaptureMessage<'a> {
-    /// The event's greatest time; 0 if it has none.
+    /// Greatest time in the event; 0 if it has none.
     pub(super) event_time_ns_max: i64,
     pub(super) event: CaptureEvent<'a>,
 }
@@ -43,29 +43,30 @@ pub(super) enum CaptureEvent<'a> {
     },
     /// A trade outside the market.
     NoMarketTrade {
-        /// The order type that marks it.
+        /// The order type that marks the trade.
         order_type: Cow<'a, str>,
-        /// Ticker and trade id; `None` if the event does not have both.
+        /// Ticker and trade id; `None` if the event lacks one of them.
         trade: Option<(Cow<'a, str>, i64)>,
     },
-    /// Its name.
+    /// An event of another kind, by its name.
     Other(Cow<'a, str>),
 }
 
-/// The streams with trades. Each of them has all trades, so one per symbol is enough.
+/// The streams with trades. Each has all trades, so one stream per symbol is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TradeStream {
-    /// Each trade.
+    /// Single trades.
     Trades,
-    /// All trades of one order at one price as one trade.
+    /// Aggregated trades: all trades of one order at one price are one trade.
     Aggregates,
 }
 
 /// Order types (`X`) of futures trades that move a position between accounts without an order in the book. `aggTrade`
-/// omits them.
+/// omits such trades.
 const NO_MARKET: [&str; 3] = ["INSURANCE_FUND", "ADL", "NA"];
 
-/// Parses `<receive ns> <JSON>`. The JSON is an event or an array of events, or a combined stream's envelope with either as its `data`.
+/// Parses `<receive ns> <JSON>`. The JSON is an event or an array of events, or a combined stream's envelope with
+/// either of these as its `data`.
 pub(super) fn parse_line(line: &[u8]) -> Result<(i64, CaptureMessage<'_>), FieldProblem> {
     let (receive_time_ns, json) = split_line(line)?;
     let is_array = json.trim_ascii_start().starts_with(b"[");
@@ -129,11 +130,12 @@ impl<'a> Fields<'a> {
                 (self.book_ticker(transaction_time_ns.or(event_time_ns))?, times_ns)
             }
             Some("depthUpdate") => (CaptureEvent::Other("depthUpdate".into()), self.both_times_ns()?),
-            // Spot book tickers have no event name: their fields identify them.
+            // Spot book tickers have no event name, so their fields identify them.
             None if matches!(name, Scalar::Absent) && self.is_spot_book_ticker() => {
                 (self.book_ticker(None)?, [None, None])
             }
-            // The meaning of `T` depends on the event (in a mark price it is the next funding, in the future).
+            // The meaning of `T` depends on the event: in a mark price it is the time of the next funding, in the
+            // future.
             _ => {
                 let times_ns = [self.event_time.optional_time_ns("E").unwrap_or(None), None];
                 let name = if let Scalar::Text(name) = name { name } else { "event without a name".into() };
@@ -182,7 +184,7 @@ impl<'a> Fields<'a> {
             price,
             size,
             scales: Scales { price: price_scale, size: size_scale },
-            // The aggressor is the side other than the maker.
+            // The aggressor is on the other side than the maker.
             side: if self.m.boolean("m")? { Side::Sell } else { Side::Buy },
         };
         Ok((event, times_ns))

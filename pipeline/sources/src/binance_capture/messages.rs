@@ -1,4 +1,5 @@
-//! Binance's messages as ticks. Spot book tickers lack a time: they get that of the events before them.
+//! Converts Binance's messages to ticks. Spot book tickers have no time, so they get the time of the events before
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,22 +11,22 @@ use crate::capture::{Message, VenueMessages};
 use crate::symbol::join_symbol;
 use crate::{FieldProblem, ZERO_TRADE};
 
-/// The stream of each symbol's trades: the first one that had a trade of it. All files share it, so that no trade comes
-/// both alone and within an aggregate.
+/// The stream from which each symbol's trades are taken: the first one that had a trade of it. All files share this, so
+/// that no trade occurs both alone and within an aggregate.
 pub(super) type TradeStreams = Arc<Mutex<HashMap<String, TradeStream>>>;
 
-/// Binance's messages.
+/// Reader of Binance's messages.
 pub struct BinanceMessages {
     venue: String,
     trade_streams: TradeStreams,
     /// Greatest event time so far; 0 before the first.
     event_time_ns_max: i64,
-    /// The same without the last line.
+    /// Greatest event time before the last line.
     before_ns: i64,
 }
 
 impl BinanceMessages {
-    /// Reads messages whose symbols get this venue.
+    /// Creates a reader whose symbols get this venue.
     pub fn new(venue: &str) -> Self {
         Self::sharing(venue, TradeStreams::default())
     }
@@ -204,7 +205,8 @@ mod tests {
             scales: Scales::E9,
         };
         let expected = vec![
-            // No event yet: the receive time. Then the depth update's time, then the trade's E.
+            // Before the first event, the quote has the receive time; afterwards the time of the depth update, then `E`
+            // of the trade.
             quote(1000, 1000, [61_837_630_000_000, 3_788_260_000, 61_837_640_000_000, 1_500_000_000]),
             quote(1_723_161_255_208_000_000, 1002, [61_837_630_000_000, 3_788_260_000, 0, 0]),
             Ok(trade),

@@ -1,4 +1,5 @@
-//! Recorded Binance streams, combined or raw: text files, gzipped or not, with a line `<receive ns> <JSON>` per event.
+//! Recorded Binance streams, combined or raw: text files, plain or gzipped, with a line `<receive ns> <JSON>` per
+//! event.
 //!
 //! | event | becomes |
 //! | --- | --- |
@@ -13,8 +14,9 @@
 //!
 //! Ignored events are counted by kind.
 //!
-//! Times are milliseconds, or microseconds by magnitude. Several files are merged by receive time, ties in the order of
-//! the files. So a partition's log has the events in order of arrival, by which lateness is decided.
+//! Times are milliseconds or microseconds, distinguished by magnitude. Several files are merged by receive time; equal
+//! times are in the order of the files. So the log of a partition has the events in order of arrival, which determines
+//! lateness.
 
 mod message;
 mod messages;
@@ -32,10 +34,10 @@ use super::capture::CaptureFile;
 pub type BinanceCapture = ArrivalMerge<CaptureFile<BinanceMessages>>;
 
 impl BinanceCapture {
-    /// Opens recordings, each with the venue that its symbols get: `BTCUSDT` of venue `BINANCE` is `BINANCE:BTCUSDT`.
+    /// Opens recordings, each with the venue of its symbols: `BTCUSDT` of venue `BINANCE` becomes `BINANCE:BTCUSDT`.
     ///
     /// # Errors
-    /// If there is none, or one cannot be opened.
+    /// If no file is given, or one cannot be opened.
     pub fn open(files: &[(String, PathBuf)]) -> Result<BinanceCapture, SourceError> {
         if files.is_empty() {
             return Err(SourceError::NoFiles);
@@ -59,7 +61,7 @@ mod tests {
     use crate::test_ticks::write_file;
     use crate::{PassedOver, TickSource};
 
-    /// The files of the recordings with their counts of (trades, book tickers) as their README gives them.
+    /// The recorded files, with their numbers of trades and of book tickers according to their README.
     const RECORDINGS: [(&str, &str, u64, u64); 4] = [
         ("BINANCE", "spot-btcusdt_20240808.jsonl.gz", 9_757, 28_040),
         ("BINANCE", "spot-ethusdt_20240808.jsonl.gz", 6_106, 24_077),
@@ -76,7 +78,7 @@ mod tests {
                  \"p\":\"1\",\"q\":\"2\",\"T\":1723161255342,\"m\":true}}\n"
             )
         };
-        // Each time the other file decides the stream of the symbol's trades.
+        // Each time, the other file decides from which stream the symbol's trades are taken.
         let first =
             [(1, "trade", "A"), (4, "trade", "B"), (5, "trade", "A"), (7, "trade", "B"), (9, "trade", "A")];
         let second = [(2, "aggTrade", "B"), (3, "aggTrade", "A"), (6, "aggTrade", "B"), (8, "aggTrade", "A")];
@@ -119,7 +121,7 @@ mod tests {
             let tick = tick.expect("the recordings parse");
             assert!(received_ns <= tick.receive_time_ns, "merged by receive time");
             received_ns = tick.receive_time_ns;
-            // The recorder's clock ran about 1.3 s behind; a spot book ticker's time is that of an event before it.
+            // The recorder's clock was about 1.3 s behind; a spot book ticker has the time of an earlier event.
             let lag_ns = tick.event_time_ns - tick.receive_time_ns;
             assert!((0..2_000_000_000).contains(&lag_ns), "event and receive time belong together: {tick:?}");
             match tick.kind {
@@ -141,7 +143,7 @@ mod tests {
             })
             .collect();
         assert_eq!(counts, expected);
-        // 3,451 + 3,434 + 6,551 + 6,586 depth updates, and one depth snapshot per file.
+        // The files have 3,451 + 3,434 + 6,551 + 6,586 depth updates, and one depth snapshot each.
         let kinds = [("depthUpdate", 20_022), ("event without a name", 4)];
         let ignored = kinds.map(|(kind, count)| (kind.to_owned(), count)).into();
         assert_eq!(source.passed_over(), PassedOver { ignored, bad: 0 });

@@ -19,10 +19,10 @@ pub(super) enum Payload<'a> {
     Bare,
 }
 
-/// An array of events, such as those of `!miniTicker@arr`: none of them is a tick.
+/// An array of events, such as those of `!miniTicker@arr`. None of these is a tick.
 #[derive(Default)]
 pub(super) struct Events<'a> {
-    /// Name of the first event that has one.
+    /// Name of the first event that has a name.
     name: Option<Cow<'a, str>>,
     event_time_ns_max: i64,
 }

@@ -1,4 +1,4 @@
-//! One recording: the ticks of its lines.
+//! One recording, whose lines become ticks.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ impl<M: VenueMessages> CaptureFile<M> {
         Ok(Self { lines: Lines::open(path)?, messages, passed_over: PassedOver::default() })
     }
 
-    /// Returns the tick of the current line; `None` for other content, which is counted.
+    /// Returns the tick of the current line; `None` for other contents, which are counted.
     fn tick(&mut self) -> Result<Option<Tick>, FieldProblem> {
         let line = self.lines.line();
         if line.is_empty() {
@@ -57,7 +57,7 @@ impl<M: VenueMessages> Iterator for CaptureFile<M> {
 }
 
 impl<M> CaptureFile<M> {
-    /// Counts the current line, whose numbers exceed the range of a tick.
+    /// Counts the current line, which has numbers beyond the range of a tick.
     fn count_unfit(&mut self, problem: &FieldProblem) {
         warn_of(&self.lines, problem, self.passed_over.unfit());
         self.passed_over.ignore(DOES_NOT_FIT);

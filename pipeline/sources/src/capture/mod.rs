@@ -1,7 +1,7 @@
 //! Recorded messages of a venue's streams: text files, packed or not, with a line `<receive ns> <JSON>` per message.
 //!
-//! A venue's own module converts messages to ticks. Files and live feeds share it, so that a recording of a live feed
-//! gives the ticks of that feed.
+//! Each venue's module converts its messages to ticks. Files and live feeds share it, so that the recording of a live
+//! feed yields the same ticks as the feed.
 
 mod file;
 mod scalar;
@@ -18,23 +18,24 @@ pub trait VenueMessages {
     /// Converts the message of a line `<receive ns> <JSON>`.
     ///
     /// # Errors
-    /// The field that does not parse. The line then has no effect on later ones.
+    /// The field that does not parse. The line then has no effect on later lines, unless only its number does not fit a
+    /// tick.
     fn read(&mut self, line: &[u8]) -> Result<Message, FieldProblem>;
 
-    /// Forgets the last line, as if it had not been read.
+    /// Undoes the last line, as if it had not been read.
     fn forget_last(&mut self) {}
 }
 
-/// The content of one message.
+/// Contents of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A trade or a quote.
     Tick(Tick),
-    /// A numbered trade that is no tick, such as one of size 0.
+    /// A numbered trade that does not become a tick, such as one of size 0.
     PassedTrade {
         /// Kind under which it is counted.
         kind: String,
-        /// Symbol with venue and trade id; `None` if the message does not have both.
+        /// Symbol with venue, and trade id; `None` if the message lacks one of them.
         trade: Option<(String, i64)>,
     },
     /// A numbered trade with a price or a size that does not fit a tick. It has no effect on later lines.
@@ -52,10 +53,10 @@ pub enum Message {
         kind: &'static str,
         /// Symbol with venue.
         symbol: String,
-        /// The id.
+        /// Id of the trade.
         trade_id: i64,
     },
-    /// The venue refused the subscription, with its reason.
+    /// The venue refused the subscription, for this reason.
     Refused(String),
     /// Any other message, by kind.
     Other(String),

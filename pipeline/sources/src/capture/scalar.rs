@@ -1,4 +1,4 @@
-//! The value of one field of an event, as any kind of JSON.
+//! The value of one field of an event, whatever its JSON type.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,21 +9,21 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use crate::time_unit::{TimeUnit, binance_time_ns};
 use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
-/// A JSON value, with the kinds that occur in ticks.
+/// A JSON value, reduced to the types that occur in ticks.
 #[derive(Clone, Default)]
 pub(crate) enum Scalar<'a> {
     #[default]
     Absent,
-    /// Borrowed from the line where no character is escaped.
+    /// A text, borrowed from the line if no character is escaped.
     Text(Cow<'a, str>),
     Integer(i64),
     Boolean(bool),
-    /// An array, an object, null, or a fraction: never part of a tick.
+    /// An array, an object, null, or a fraction, none of which a tick contains.
     Other,
 }
 
 impl<'a> Scalar<'a> {
-    /// The text; `None` for any other kind of value.
+    /// Returns the text; `None` for a value of another type.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Scalar::Text(text) => Some(text),
@@ -67,7 +67,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Returns the time of a text such as `2014-11-07T08:19:27.028459Z`.
+    /// Parses the time in a text such as `2014-11-07T08:19:27.028459Z`.
     pub(crate) fn rfc3339_ns(&self, column: &str) -> Result<i64, FieldProblem> {
         let time_ns = self.text().and_then(|text| TimeUnit::Rfc3339.parse_ns(text.as_bytes()));
         time_ns.ok_or_else(|| self.problem(column, TimeUnit::Rfc3339.expected()))
@@ -85,14 +85,14 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Parses prices that are texts, to one scale.
+/// Parses prices, given as texts, to one common scale.
 pub(crate) fn prices<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
     let texts = decimals(&fields)?;
     parse_prices(texts, false)
         .map_err(|(number, error)| FieldProblem::of_number(fields[number].0, texts[number], error))
 }
 
-/// Parses sizes that are texts, to one scale.
+/// Parses sizes, given as texts, to one common scale.
 pub(crate) fn sizes<const N: usize>(fields: [(&str, &Scalar); N]) -> Result<Scaled<N>, FieldProblem> {
     let texts = decimals(&fields)?;
     parse_sizes(texts)
@@ -129,7 +129,7 @@ impl<'de> Visitor<'de> for ScalarVisitor {
         Ok(Scalar::Text(Cow::Borrowed(text)))
     }
 
-    // A text with escapes, which does not stand in the line as it is meant.
+    // A text with escapes, which differs from its characters in the line.
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
         Ok(Scalar::Text(Cow::Owned(text.to_owned())))
     }

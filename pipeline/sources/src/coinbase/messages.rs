@@ -1,4 +1,4 @@
-//! Coinbase's messages as ticks.
+//! Converts Coinbase's messages to ticks.
 
 use serde::Deserialize;
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
@@ -7,7 +7,7 @@ use crate::capture::{Message, Scalar, VenueMessages, parse_json, prices, sizes, 
 use crate::symbol::join_symbol;
 use crate::{FieldProblem, ZERO_TRADE};
 
-/// Coinbase's messages.
+/// Reader of Coinbase's messages.
 pub struct CoinbaseMessages {
     venue: String,
 }
@@ -47,7 +47,7 @@ struct Fields<'a> {
 }
 
 impl CoinbaseMessages {
-    /// Reads messages whose symbols get this venue.
+    /// Creates a reader whose symbols get this venue.
     pub fn new(venue: &str) -> Self {
         Self { venue: venue.to_owned() }
     }
@@ -81,7 +81,7 @@ impl CoinbaseMessages {
         if price == 0 || size == 0 {
             return Ok(Message::PassedTrade { kind: ZERO_TRADE.to_owned(), trade: Some((symbol, trade_id)) });
         }
-        // `side` is that of the maker.
+        // `side` is the maker's side.
         let side = match fields.side.text() {
             Some("sell") => Side::Buy,
             Some("buy") => Side::Sell,

@@ -24,10 +24,10 @@ use super::capture::CaptureFile;
 pub type CoinbaseCapture = ArrivalMerge<CaptureFile<CoinbaseMessages>>;
 
 impl CoinbaseCapture {
-    /// Opens recordings, each with the venue that its symbols get: `BTC-USD` of venue `COINBASE` is `COINBASE:BTC-USD`.
+    /// Opens recordings, each with the venue of its symbols: `BTC-USD` of venue `COINBASE` becomes `COINBASE:BTC-USD`.
     ///
     /// # Errors
-    /// If there is none, or one cannot be opened.
+    /// If no file is given, or one cannot be opened.
     pub fn open(files: &[(String, PathBuf)]) -> Result<CoinbaseCapture, SourceError> {
         if files.is_empty() {
             return Err(SourceError::NoFiles);

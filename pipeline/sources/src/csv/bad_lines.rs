@@ -12,7 +12,7 @@ pub enum BadLines {
     /// The line stops the source.
     #[default]
     Stop,
-    /// The line is counted, and appended byte for byte to `<file>.bad` next to its file or in the given folder. The
+    /// The line is counted, and appended byte for byte to `<file>.bad`, next to its file or in the given folder. The
     /// first bad line replaces such a file of an earlier run.
     Aside {
         /// Folder of the files for bad lines; `None` puts each next to its CSV file.
@@ -25,12 +25,12 @@ pub(super) struct AsideFile {
     path: PathBuf,
     writer: Option<BufWriter<File>>,
     count: u64,
-    /// The number of the first bad line, and its fault.
+    /// Number and fault of the first bad line; `None` before it.
     first: Option<(u64, String)>,
 }
 
 impl AsideFile {
-    /// Returns `None` if bad lines stop the source.
+    /// Creates the collector of a file's bad lines; `None` if bad lines stop the source.
     pub(super) fn of(csv_path: &Path, bad_lines: &BadLines) -> Option<AsideFile> {
         let BadLines::Aside { folder } = bad_lines else { return None };
         let mut name = csv_path.file_name().unwrap_or_default().to_owned();
@@ -63,7 +63,7 @@ impl AsideFile {
         self.count += 1;
     }
 
-    /// Writes buffered lines; called at the end of the CSV file, while an error can still be reported.
+    /// Flushes buffered lines. Called at the end of the CSV file, while an error can still be reported.
     pub(super) fn finish(&mut self) -> Result<(), SourceError> {
         let flushed = self.writer.as_mut().map_or(Ok(()), Write::flush);
         flushed.map_err(|source| SourceError::Aside { path: self.path.clone(), source })
@@ -73,7 +73,7 @@ impl AsideFile {
         self.count
     }
 
-    /// Returns the number of the first bad line, and its fault.
+    /// Returns number and fault of the first bad line.
     pub(super) fn first(&self) -> Option<&(u64, String)> {
         self.first.as_ref()
     }

@@ -6,9 +6,9 @@
 //! | `BTCUSDT-aggTrades-2024-08-08.csv` | aggregate id, price, quantity, first id, last id, time, buyer is maker[, best match] |
 //! | `BTCUSDT-bookTicker-2024-08-08.csv` | update id, bid price, bid quantity, ask price, ask quantity, transaction time, event time |
 //!
-//! Monthly dumps (`-2024-08.csv`) and compressed ones are read as well (`.csv.gz`, `.csv.zst`, and the served form,
-//! `.zip` without `.csv`). Spot dumps have no header; futures dumps have one since 2022. Times are milliseconds, and in
-//! spot dumps from 2025 on microseconds; their magnitude tells which.
+//! Monthly dumps (`-2024-08.csv`) and compressed ones are also read (`.csv.gz`, `.csv.zst`, and Binance's own form,
+//! `.zip` without `.csv`). Spot dumps have no header; futures dumps have had one since 2022. Times are milliseconds,
+//! and in spot dumps microseconds from 2025 on; their magnitude shows which.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::time_unit::TimeUnit;
 /// The default venue of dumps.
 pub(super) const DEFAULT_VENUE: &str = "BINANCE";
 
-/// Returns the plan of a dump; `None` if the file's name is not that of one.
+/// Returns the plan of a dump; `None` if the file is not named like a dump.
 pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Option<RowPlan> {
     let (ticker, kind) = parse_name(path.file_name()?.to_str()?)?;
     let column = |number: usize, name: &str| Column::new(number - 1, name);
@@ -66,12 +66,13 @@ pub(super) fn plan(path: &Path, venue: Option<&str>, round: Option<u8>) -> Optio
     })
 }
 
-/// Returns true if the first field of a dump's first line marks a header: data begins with a number.
+/// Returns true if the first field of a dump's first line belongs to a header: data begins with a number.
 pub(super) fn is_header(first_field: &[u8]) -> bool {
     first_field.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Returns the name of a dump without its compression suffix; the same for a dump and its compressed copies.
+/// Returns the name of a dump without its compression suffix, so that a dump and its compressed copies have the same
+/// name.
 pub fn unpacked_name(name: &str) -> String {
     match name.strip_suffix(".zip") {
         Some(stem) => format!("{}.csv", stem.strip_suffix(".csv").unwrap_or(stem)),

@@ -1,4 +1,4 @@
-//! A column of a file, and the words in it.
+//! A column of a file, and the words that it may contain.
 
 use warptape_events::tick::{Side, TickKind};
 
@@ -8,11 +8,11 @@ use crate::{DecimalError, FieldProblem};
 /// A column of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// Counted from 0.
+    /// Index of the column, from 0.
     pub(super) index: usize,
-    /// Its name in the header, or its number from 1; for messages.
+    /// Name of the column in the header, or its number from 1; for messages.
     pub(super) name: String,
-    /// The same text for all lines, if the mapping gives a constant.
+    /// The text of a constant, which replaces the column in all lines; `None` for a real column.
     pub(super) constant: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct NumberColumn {
     pub(super) unit: u8,
 }
 
-/// The mapping's words for sides; the usual ones if empty.
+/// The mapping's words for sides; empty for the usual words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SideWords {
     pub(super) buy: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct SideWords {
 }
 
 impl Column {
-    /// Makes a column by its index from 0.
+    /// Creates a column by its index from 0.
     pub(super) fn new(index: usize, name: impl Into<String>) -> Column {
         Column { index, name: name.into(), constant: None }
     }

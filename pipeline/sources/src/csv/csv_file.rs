@@ -1,4 +1,4 @@
-//! One CSV file: converts its lines to ticks by its plan.
+//! One CSV file: converts its lines to ticks according to its plan.
 
 use std::io;
 use std::path::Path;
@@ -18,9 +18,9 @@ use crate::arrival_merge::TickInput;
 use crate::input::{FileProgress, Lines, without_end};
 use crate::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError, ZERO_TRADE, warn_at};
 
-/// Kind under which excluded lines are counted.
+/// Kind under which lines excluded by the mapping are counted.
 const LEFT_OUT: &str = "line that `only` or `except` leaves out";
-/// Largest number of rows per file in which prices in units of 1e-9 are searched.
+/// Greatest number of rows per file that are searched for prices in units of 1e-9.
 const FIXED_POINT_ROWS: u64 = 1_000;
 
 /// Ticks of one file, in the order of its lines or of their times.
@@ -34,15 +34,16 @@ pub(super) struct CsvFile {
     aside: Option<AsideFile>,
     /// True in a survey, which writes and logs nothing.
     is_survey: bool,
-    /// Order for sorting the rows before the first tick, and true if no other file is sorted; `None` without sorting.
+    /// Order for sorting the rows before the first tick, and true if no other file is sorted; `None` if the rows are
+    /// not sorted.
     to_sort: Option<(FileOrder, bool)>,
     now_ns: Option<i64>,
-    /// True if `open` has read the current line and it is data.
+    /// True if `open` has already read the current line, and the line is data.
     line_waits: bool,
     empty_lines: u64,
     zero_trades: u64,
     left_out: u64,
-    /// Lines with numbers beyond the range of a tick, if bad lines are not written to a separate file.
+    /// Lines with numbers beyond the range of a tick, while bad lines are not written to a separate file.
     unfit: Noted,
     /// Lines whose time is before the earliest plausible one.
     early: Noted,
@@ -50,7 +51,7 @@ pub(super) struct CsvFile {
     order: RowOrder,
 }
 
-/// The rows of a file, in its order or sorted.
+/// The rows of a file, in file order or sorted.
 struct Rows {
     file: Lines,
     sorted: Option<SortedRows>,
@@ -73,8 +74,7 @@ impl Rows {
         self.sorted.as_ref().map_or_else(|| self.file.number(), SortedRows::line)
     }
 
-    /// Returns the row without its line end, and without the byte order mark that some programs write before the first
-    /// one.
+    /// Returns the row without its line end, and without the byte order mark that some programs write at the beginning.
     fn line(&self) -> &[u8] {
         let line = without_end(self.raw());
         if self.number() == 1 { without_mark(line) } else { line }
@@ -130,13 +130,13 @@ impl CsvFile {
         })
     }
 
-    /// Marks the file for a survey.
+    /// Prepares the file for a survey.
     pub(super) fn for_survey(mut self) -> CsvFile {
         self.is_survey = true;
         self
     }
 
-    /// Requests sorting before the first tick; the rows may stay in memory if no other file is sorted.
+    /// Requests sorting before the first tick. The rows may stay in memory if no other file is sorted.
     pub(super) fn sorted(mut self, order: FileOrder, is_alone: bool) -> CsvFile {
         self.to_sort = Some((order, is_alone));
         self
@@ -159,7 +159,7 @@ impl CsvFile {
         }
     }
 
-    /// Returns the next tick; skips empty lines and bad ones that are written to a separate file.
+    /// Returns the next tick. Skips empty lines, and bad ones that are written to a separate file.
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         loop {
             if !std::mem::take(&mut self.line_waits) && !self.rows.advance()? {
@@ -174,7 +174,7 @@ impl CsvFile {
         }
     }
 
-    /// Returns the tick of the current row; `None` if the row is counted as something else.
+    /// Returns the tick of the current row; `None` if the row counts as something else.
     fn read_row(&mut self) -> Result<Option<Tick>, FieldProblem> {
         let line = self.rows.line();
         if line.is_empty() {
@@ -227,7 +227,7 @@ impl CsvFile {
         Ok(())
     }
 
-    /// Sorts all rows that make ticks by their times.
+    /// Sorts all rows that become ticks by their times.
     fn sort(&mut self, order: FileOrder, is_alone: bool) -> Result<(), SourceError> {
         let mut sorter = RowSorter::new(order.is_newest_first);
         while let Some(tick) = self.pull()? {

@@ -4,18 +4,18 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::FieldProblem;
 
-/// Largest number of columns of a line.
+/// Greatest number of columns in a line.
 const COLUMNS_MAX: usize = 256;
 
-/// Splits lines into fields. A record is one line. A quote that is not closed on its line is an error, so that a stray
+/// Splits lines into fields. A record is one line. A quote that is not closed in its line is an error, so that a stray
 /// quote cannot swallow the rest of a file.
 pub(super) struct FieldSplitter {
     reader: Reader,
     /// Unquoted bytes of all fields of the line, one after another.
     bytes: Vec<u8>,
-    /// End of each field in `bytes`.
+    /// End offset of each field in `bytes`.
     ends: Box<[usize; COLUMNS_MAX]>,
-    /// Fields of the line.
+    /// Number of fields in the line.
     count: usize,
 }
 
@@ -25,7 +25,7 @@ impl FieldSplitter {
         FieldSplitter { reader, bytes: Vec::new(), ends: Box::new([0; COLUMNS_MAX]), count: 0 }
     }
 
-    /// Splits a line without its end; the fields are then given by [`FieldSplitter::get`].
+    /// Splits a line without its end. [`FieldSplitter::get`] then returns the fields.
     pub(super) fn split(&mut self, line: &[u8]) -> Result<(), FieldProblem> {
         self.count = 0;
         if line.is_empty() {
@@ -34,7 +34,7 @@ impl FieldSplitter {
         if line.iter().filter(|&&byte| byte == b'"').count() % 2 != 0 {
             return Err(FieldProblem::new("line", line, "quoted fields to be closed on their line"));
         }
-        // Unquoting only shortens.
+        // Removing quotes never lengthens a text.
         self.bytes.resize(line.len(), 0);
         self.reader.reset();
         let (result, read, written, ended) =
@@ -57,7 +57,7 @@ impl FieldSplitter {
         Ok(())
     }
 
-    /// Returns a field by its column, from 0; `None` after the last one.
+    /// Returns a field by its column, from 0; `None` after the last field.
     pub(super) fn get(&self, column: usize) -> Option<&[u8]> {
         if column >= self.count {
             return None;
@@ -71,7 +71,7 @@ impl FieldSplitter {
         self.count
     }
 
-    /// Returns true if a non-empty field follows the first `columns` ones; empty ones are no error.
+    /// Returns true if a non-empty field follows the first `columns` ones. Empty further fields are no error.
     pub(super) fn has_more_than(&self, columns: usize) -> bool {
         let end_of = |count: usize| if count == 0 { 0 } else { self.ends[count - 1] };
         self.count > columns && end_of(self.count) > end_of(columns)
@@ -92,7 +92,7 @@ mod tests {
 
     fn check(delimiter: u8, line: &str, expected: &[&str]) {
         let mut splitter = FieldSplitter::new(delimiter);
-        // Split twice, because no state of a line may reach the next one.
+        // Each line is split twice, because no state may carry over to the next line.
         for _ in 0..2 {
             splitter.split(line.as_bytes()).expect("a good line");
             assert_eq!(splitter.texts(), expected, "{line}");

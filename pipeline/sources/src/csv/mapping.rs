@@ -28,8 +28,8 @@
 //! | `signed` | `yes` or `no` (the default): `yes` allows prices of 0 and below, as for spreads and energy |
 //! | `header` | `yes` or `no`; the default is yes if a column is named, and no if all are numbered |
 //!
-//! Constants are in single quotes. A column whose name contains a comma or a colon, or is a number, is given by its
-//! number.
+//! Constants are in single quotes. A column whose name contains a comma or a colon, or is a number, can only be given
+//! by its number.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,11 +62,11 @@ pub struct CsvMapping {
     pub(super) numbers: NumberFormat,
     pub(super) zone: Option<Zone>,
     pub(super) side_words: SideWords,
-    /// True if an empty side of a quote means the previous quote's side.
+    /// True if an empty side of a quote repeats the side of the previous quote.
     pub(super) empty_is_last: bool,
 }
 
-/// Origin of the symbol.
+/// Source of a row's symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolSource {
     Constant(String),
@@ -96,7 +96,7 @@ pub(super) enum ColumnUnit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ColumnPlace {
     Name(String),
-    /// Counted from 0.
+    /// Index of the column, from 0.
     Index(usize),
     Constant(String),
 }
@@ -112,10 +112,10 @@ impl FromStr for CsvMapping {
     }
 }
 
-/// Facts about a file, for looking up its columns.
+/// Facts about a file that are needed to find its columns.
 pub(super) struct FileHead<'a> {
     pub(super) path: &'a Path,
-    /// Names of its columns; empty without a header.
+    /// Names of the file's columns; empty without a header.
     pub(super) header: &'a [String],
     pub(super) venue: Option<&'a str>,
 }
@@ -127,8 +127,8 @@ impl CsvMapping {
         self
     }
 
-    /// Returns the mapping as one text, independent of the order of its entries: equivalent mappings have the same
-    /// text.
+    /// Returns the mapping as one text that does not depend on the order of its entries, so that equivalent mappings
+    /// have the same text.
     pub fn canonical(&self) -> String {
         let Self { symbol, columns, delimiter, header, signed, numbers, zone, side_words, empty_is_last } =
             self;
@@ -142,7 +142,7 @@ impl CsvMapping {
         let (delimiter, header, signed) = (char::from(*delimiter), yes(*header), yes(*signed));
         let mut text =
             format!("symbol={symbol}{columns},delimiter={delimiter:?},header={header},signed={signed}");
-        // Default values are left out.
+        // Values equal to the defaults are left out.
         let NumberFormat { decimal, thousands, round } = numbers;
         if *decimal != b'.' {
             text += &format!(",decimal={:?}", char::from(*decimal));
@@ -168,11 +168,11 @@ impl CsvMapping {
     /// Returns the plan for a file.
     ///
     /// # Errors
-    /// Names the first column that the header lacks, or reports that the venue is missing.
+    /// If the header lacks a column (the error names the first), or the venue is missing.
     pub(super) fn plan(&self, file: &FileHead) -> Result<RowPlan, SourceError> {
         let find = |key| self.columns.get(key).map(|source| source.find(file)).transpose();
         let number = |key| self.columns.get(key).map(|source| source.number(file)).transpose();
-        // Required keys were checked when the mapping was parsed.
+        // The parser has checked that required keys exist.
         const CHECKED: &str = "the mapping was checked to have it when it was parsed";
         let trades = match (number("price")?, number("size")?) {
             (Some(price), Some(size)) => {
@@ -223,7 +223,7 @@ impl CsvMapping {
         })
     }
 
-    /// Returns the rule of a time; `is_of_date` if `date` may give the day.
+    /// Returns the rule for a time. `is_of_date` is true if `date` may give the day.
     fn time(
         &self,
         source: &ColumnSource,

@@ -1,4 +1,4 @@
-//! Parser of a `--map`, which reports every mistake in it.
+//! Parses a `--map`, and reports all mistakes in it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::SourceError;
 use crate::time_unit::TimeUnit;
 use jiff::civil::Date;
 
-/// Keys with a column as value.
+/// Keys whose value is a column.
 const COLUMN_KEYS: [&str; 16] = [
     "symbol",
     "time",
@@ -30,7 +30,7 @@ const COLUMN_KEYS: [&str; 16] = [
     "only",
     "except",
 ];
-/// Keys with another value than a column.
+/// Keys whose value is not a column.
 const SETTING_KEYS: [&str; 10] =
     ["delimiter", "header", "signed", "decimal", "thousands", "round", "zone", "buy", "sell", "empty"];
 /// Keys whose column may be a constant.
@@ -50,12 +50,12 @@ fn split_entries(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Collects entries and all mistakes in them.
+/// Collects entries, and all mistakes in them.
 #[derive(Default)]
 pub(super) struct MappingReader {
     symbol: Option<SymbolSource>,
     columns: BTreeMap<&'static str, ColumnSource>,
-    /// Settings by their key, checked.
+    /// Checked settings by key.
     settings: BTreeMap<&'static str, Setting>,
     problems: Vec<String>,
 }
@@ -89,7 +89,7 @@ impl MappingReader {
         }
     }
 
-    /// Reads a column's entry; returns true if the key occurred before.
+    /// Reads the entry of a column. Returns true if the key occurred before.
     fn read_column(&mut self, key: &str, value: &str) -> bool {
         let Some(key) = COLUMN_KEYS.into_iter().find(|known| *known == key) else {
             let allowed = [&COLUMN_KEYS[..], &SETTING_KEYS].concat().join(", ");
@@ -150,7 +150,7 @@ impl MappingReader {
         Some(ColumnSource { place, unit })
     }
 
-    /// Notes the missing ones of these keys.
+    /// Reports which of these keys are missing.
     fn require(&mut self, keys: &[&str], why: &str) {
         let missing: Vec<&str> =
             keys.iter().filter(|key| !self.columns.contains_key(*key)).copied().collect();
@@ -171,7 +171,7 @@ impl MappingReader {
         if let Some(Setting::Words(words)) = self.settings.get(key) { words.clone() } else { Vec::new() }
     }
 
-    /// Notes missing and superfluous columns of a mapping.
+    /// Reports missing and superfluous columns of a mapping.
     fn check_columns(&mut self) {
         let has = |key: &&str| self.columns.contains_key(*key);
         let (trades, quotes) = (TRADE_KEYS.iter().any(has), QUOTE_KEYS.iter().any(has));
@@ -209,7 +209,7 @@ impl MappingReader {
         }
     }
 
-    /// Notes formats that give no time, and civil times without a zone.
+    /// Reports formats that yield no time, and civil times without a zone.
     fn check_times(&mut self) {
         let has_zone = self.settings.contains_key("zone");
         let has_date = self.columns.contains_key("date");
@@ -255,7 +255,7 @@ impl MappingReader {
         if names_columns && self.is_yes("header") == Some(false) {
             self.problems.push("header=no, but the mapping names columns: give their numbers".to_owned());
         }
-        // Marks of one byte were checked to be ASCII.
+        // One-byte marks were already checked to be ASCII.
         let byte = |mark: Option<char>, default: u8| mark.map_or(default, |mark| mark as u8);
         let round =
             if let Some(Setting::Round(round)) = self.settings.get("round") { Some(*round) } else { None };

@@ -11,7 +11,7 @@ const NUMBER_KEYS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_p
 /// Examples of zones, for messages.
 pub(super) const ZONES: &str = "as in zone=UTC, zone=America/New_York or zone=+02:00";
 
-/// The value of a key that is no column.
+/// The value of a key, if it is not a column.
 pub(super) enum Setting {
     YesNo(bool),
     Mark(char),
@@ -20,17 +20,17 @@ pub(super) enum Setting {
     Words(Vec<String>),
 }
 
-/// Returns the text inside single quotes; `None` without quotes.
+/// Returns the text inside single quotes; `None` if there are no quotes.
 pub(super) fn quoted(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'')
 }
 
-/// Returns the values of `'a|b'`.
+/// Returns the values in `'a|b'`.
 fn values(text: &str) -> Option<Vec<String>> {
     Some(quoted(text)?.split('|').map(str::to_owned).collect())
 }
 
-/// Reads a setting; the error names the allowed values.
+/// Reads a setting. An error names the allowed values.
 pub(super) fn read_setting(key: &str, value: &str) -> Result<Setting, String> {
     let mark = || {
         let named = match value {
@@ -87,7 +87,7 @@ pub(super) fn read_setting(key: &str, value: &str) -> Result<Setting, String> {
     }
 }
 
-/// Reads the text after the colon of a column; the error describes its fault.
+/// Reads the text after the colon of a column. An error describes its fault.
 pub(super) fn column_unit(key: &str, name: &str, unit: Option<&str>) -> Result<Option<ColumnUnit>, String> {
     match (key, unit) {
         ("time" | "receive_time", unit) => {

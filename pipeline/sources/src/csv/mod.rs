@@ -1,8 +1,8 @@
-//! CSV files: Binance's public dumps, recognised by their names, and any other through a mapping of columns.
+//! CSV files: Binance's public dumps, recognised by their names, and any other files through a mapping of columns.
 //!
 //! A record is one line. Fields may be quoted, lines may end in `\r\n`, and files may be compressed (gzip, Zstandard,
-//! zip) and in UTF-16. Several files are merged by receive time if one is mapped, else by event time. So the days of
-//! several symbols, or the trades and quotes of one venue, are interleaved.
+//! zip) and in UTF-16. Several files are merged by receive time if one is mapped, otherwise by event time. So the days
+//! of several symbols, or the trades and quotes of one venue, are interleaved.
 //!
 //! A line that does not parse stops the source with file, line and column. With [`BadLines::Aside`] it is instead
 //! copied byte for byte to a separate file and counted. A survey before feeding ([`CsvSource::open_to_survey`]) finds
@@ -42,24 +42,25 @@ pub use self::survey::{AsideSummary, FeedOrder, FileOrder};
 /// Options for reading CSV files.
 #[derive(Clone, Debug, Default)]
 pub struct CsvConfig {
-    /// Venue of tickers that name none. For Binance dumps the default is `BINANCE`.
+    /// Venue of tickers without one. For Binance dumps the default is `BINANCE`.
     pub venue: Option<String>,
-    /// Mappings of columns: one for all files, or one for each. Without any, files must be named like Binance dumps.
+    /// Mappings of columns: one for all files, or one for each file. Without a mapping, files must be named like
+    /// Binance dumps.
     pub mappings: Vec<CsvMapping>,
     /// Treatment of lines that do not parse.
     pub bad_lines: BadLines,
     /// Decimals to which prices and sizes of dumps are rounded, half to even; mappings have their own setting.
     pub round: Option<u8>,
-    /// Time of the caller's clock: rows ahead of it are bad.
+    /// Current time of the caller's clock; rows ahead of it are bad.
     pub now_ns: Option<i64>,
-    /// Allowed disorder of rows.
+    /// How far rows may be out of order.
     pub limits: OrderLimits,
-    /// Treatment of rows that are not in order.
+    /// Treatment of rows that are out of order.
     pub order: FeedOrder,
 }
 
 impl CsvConfig {
-    /// Returns the mapping of a file, by its index among all; `None` if there is none.
+    /// Returns the mapping of a file, given by its index; `None` if there is none.
     pub fn mapping(&self, file: usize) -> Option<&CsvMapping> {
         self.mappings.get(file).or_else(|| self.mappings.first())
     }
@@ -75,8 +76,8 @@ impl CsvSource {
     /// Opens the files and reads their headers.
     ///
     /// # Errors
-    /// Fails if no file is given. Fails if a file cannot be opened, has neither a mapping nor the name of a dump, or
-    /// lacks a mapped column.
+    /// If no file is given. Also if a file cannot be opened, has neither a mapping nor the name of a dump, or lacks a
+    /// mapped column.
     pub fn open(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file)
     }
@@ -84,15 +85,15 @@ impl CsvSource {
     /// Opens the files for a survey, which writes no bad lines.
     ///
     /// # Errors
-    /// As [`CsvSource::open`].
+    /// Those of [`CsvSource::open`].
     pub fn open_to_survey(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file.for_survey())
     }
 
-    /// Opens the files with their orders; files to be sorted are sorted when the first tick is taken.
+    /// Opens the files with their orders. A file that needs sorting is sorted when the first tick is taken.
     ///
     /// # Errors
-    /// As [`CsvSource::open`].
+    /// Those of [`CsvSource::open`].
     pub fn open_in_order(
         paths: &[PathBuf],
         config: &CsvConfig,
@@ -101,10 +102,10 @@ impl CsvSource {
         Self::open_each(paths, config, |file, number| in_order(file, number, orders))
     }
 
-    /// Does the same for a survey.
+    /// Opens the files with their orders for a survey, which writes no bad lines.
     ///
     /// # Errors
-    /// As [`CsvSource::open`].
+    /// Those of [`CsvSource::open`].
     pub fn open_in_order_to_survey(
         paths: &[PathBuf],
         config: &CsvConfig,
@@ -140,30 +141,30 @@ impl CsvSource {
         Ok(CsvSource { merge, order: config.order })
     }
 
-    /// Returns the order of each file's rows, as far as they were read.
+    /// Returns the order of each file's rows that were read so far.
     ///
     /// # Errors
-    /// Fails if rows are not in order, or have numbers beyond the range of a tick.
+    /// If rows are out of order, or have numbers beyond the range of a tick.
     pub fn file_orders(&self) -> Result<Vec<FileOrder>, SourceError> {
         self.merge.inputs().iter().map(|file| file.survey().check(self.order)).collect()
     }
 
-    /// Returns remarks for the user about the files, as far as they were read.
+    /// Returns remarks for the user about the rows that were read so far.
     pub fn remarks(&self) -> Vec<String> {
         self.merge.inputs().iter().flat_map(|file| file.survey().remarks(self.order)).collect()
     }
 
-    /// Returns true if some trade ids were no integers and are kept as hashes.
+    /// Returns true if some trade ids were not integers, and are kept as hashes.
     pub fn has_hashed_ids(&self) -> bool {
         self.merge.inputs().iter().any(|file| file.survey().has_hashed_ids)
     }
 
-    /// Returns the symbols with prices of another scale than nine decimals, as far as they were read.
+    /// Returns the symbols whose prices have another scale than nine decimals, among the rows read so far.
     pub fn scaled_symbols(&self) -> &BTreeSet<String> {
         self.merge.scaled_symbols()
     }
 
-    /// Returns the places of bad lines, for each file that has some.
+    /// Returns where the bad lines are, for each file that has some.
     pub fn asides(&self) -> Vec<AsideSummary> {
         let summary = |file: &CsvFile| {
             let aside = file.aside()?;
@@ -174,7 +175,7 @@ impl CsvSource {
     }
 }
 
-/// Marks a file for sorting if its order requires that.
+/// Marks a file for sorting if its order requires it.
 fn in_order(file: CsvFile, number: usize, orders: &[FileOrder]) -> CsvFile {
     let is_alone = orders.iter().filter(|order| order.is_sorted).count() == 1;
     match orders.get(number) {

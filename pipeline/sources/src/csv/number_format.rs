@@ -1,21 +1,21 @@
-//! Notation of numbers in a file: marks, exponents, units, and optional rounding. All of it is exact decimal
+//! Notation of numbers in a file: marks, exponents, units, and optional rounding. Everything is exact decimal
 //! arithmetic.
 
 use std::borrow::Cow;
 
 use crate::DecimalError;
 
-/// Largest exponent, and largest number of places by which a point moves.
+/// Greatest exponent, and greatest number of places by which a point may move.
 const PLACES_MAX: i64 = 64;
 
-/// Notation of a file's numbers, and the decimals to which they are rounded.
+/// Notation of a file's numbers, and the number of decimals to which they are rounded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NumberFormat {
     /// The decimal mark.
     pub(super) decimal: u8,
     /// The mark between groups of three digits.
     pub(super) thousands: Option<char>,
-    /// Number of decimals to keep; further ones are rounded half to even.
+    /// Number of decimals to keep; further decimals are rounded, half to even.
     pub(super) round: Option<u8>,
 }
 
@@ -26,11 +26,11 @@ impl Default for NumberFormat {
 }
 
 impl NumberFormat {
-    /// Returns the number as digits with at most one point, divided by 10^`unit` and rounded half to even to `round`
+    /// Returns the number as digits with at most one point, divided by 10^`unit`, and rounded half to even to `round`
     /// decimals.
     ///
     /// # Errors
-    /// Fails if the text is no number, has too many digits, or rounds to 0 without being 0.
+    /// If the text is not a number, has too many digits, or rounds to 0 without being 0.
     pub(super) fn plain<'a>(
         &self,
         text: &'a [u8],
@@ -50,7 +50,7 @@ impl NumberFormat {
         number.text().map(Cow::Owned)
     }
 
-    /// Returns true if the text needs no conversion. Text that is no number is rejected later.
+    /// Returns true if the text needs no conversion. A text that is not a number is rejected later.
     fn is_plain(&self, text: &[u8], unit: i64, round: Option<u8>) -> bool {
         let is_simple = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
         let decimals = text.iter().rev().position(|byte| *byte == b'.').unwrap_or(0);
@@ -65,7 +65,7 @@ impl NumberFormat {
     fn without_thousands<'a>(&self, text: &'a [u8]) -> Result<Cow<'a, [u8]>, DecimalError> {
         let Some(mark) = self.thousands else { return Ok(Cow::Borrowed(text)) };
         let text = std::str::from_utf8(text).map_err(|_| DecimalError::NotDecimal)?;
-        // Programs write several kinds of blanks between thousands.
+        // Some programs use other kinds of blanks between thousands.
         let is_mark =
             |found: char| found == mark || mark == ' ' && matches!(found, '\u{a0}' | '\u{202f}' | '\u{2009}');
         let whole_end = text.find(char::from(self.decimal)).unwrap_or(text.len());
@@ -89,12 +89,13 @@ impl NumberFormat {
     }
 }
 
-/// A number's digits, of which the last `decimals` are after the point; a negative count means zeros that follow.
+/// A number's digits, the last `decimals` of which are after the point. A negative count means zeros that follow the
+/// digits.
 struct Number {
     is_negative: bool,
     digits: Vec<u8>,
     decimals: i64,
-    /// True if trailing zeros come from a computation and tell nothing about the notation of prices.
+    /// True if trailing zeros result from a computation, and say nothing about the notation of prices.
     is_computed: bool,
 }
 
@@ -136,7 +137,7 @@ impl Number {
             return Ok(());
         }
         self.is_computed = true;
-        // Leading zeros make room for all cut digits and a carry.
+        // Leading zeros provide digits for the rounding and for a carry.
         let cut = usize::try_from(cut).map_err(|_| DecimalError::DoesNotFit)?;
         if cut > self.digits.len() {
             return Err(DecimalError::RoundsToZero);
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(read("-1.234.567,5").as_deref(), Ok("-1234567.5"));
         assert_eq!(read("12").as_deref(), Ok("12"));
         assert_eq!(read("1234,56").as_deref(), Ok("1234.56"));
-        // A decimal point is not mistaken for a thousands mark.
+        // A decimal point is not taken for a thousands mark.
         for text in ["1234.56", "1.23", "1.2345", "1234.567,0", ".123", "1.234.56", "1,2.345"] {
             assert!(read(text).is_err(), "{text}");
         }

@@ -1,27 +1,27 @@
-//! Checks whether a file's rows are in the order of their times, by the rules of `run`.
+//! Checks whether a file's rows are in the order of their times, with the rules of `run`.
 //!
-//! A tick is late if it lies more than the allowed lateness behind the greatest time before it. It is a dead letter if
-//! it lies more than `stages.future_max_ms` ahead. Each venue is checked separately, because one may be behind the
-//! others as a whole.
+//! A tick is late if it is more than the allowed lateness behind the greatest time before it. It is a dead letter if it
+//! is more than `stages.future_max_ms` ahead. Each venue is checked separately, because a whole venue may be behind the
+//! others.
 
 use std::collections::BTreeMap;
 
 use crate::gaps::JUMP_ROWS;
 use crate::venues::Venues;
 
-/// Allowed disorder of a file.
+/// How far a file's rows may be out of order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderLimits {
-    /// Largest time by which a tick may lie behind an earlier one, in nanoseconds.
+    /// Greatest time by which a tick may be behind an earlier one, in nanoseconds.
     pub lateness_ns: i64,
-    /// The same for venues with a lateness of their own.
+    /// Greatest time by which a tick may be behind an earlier one, for venues with their own lateness, in nanoseconds.
     pub lateness_by_venue_ns: BTreeMap<String, i64>,
-    /// Largest time by which a tick may lie ahead of earlier ones, in nanoseconds.
+    /// Greatest time by which a tick may be ahead of earlier ones, in nanoseconds.
     pub ahead_ns_max: i64,
 }
 
 impl Default for OrderLimits {
-    /// Allows everything.
+    /// Returns limits that allow everything.
     fn default() -> OrderLimits {
         OrderLimits { lateness_ns: i64::MAX, lateness_by_venue_ns: BTreeMap::new(), ahead_ns_max: i64::MAX }
     }
@@ -30,7 +30,7 @@ impl Default for OrderLimits {
 /// A file counts as backwards if this many times more rows go back than forward.
 const BACKWARDS_RATIO: u64 = 9;
 
-/// Rows too far from those before them.
+/// Rows that are too far from those before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Apart {
     pub(super) rows: u64,
@@ -71,9 +71,9 @@ pub(super) struct RowOrder {
     previous_ns: i64,
     rows_back: u64,
     rows_forth: u64,
-    /// Rows too far behind others of their venue.
+    /// Rows too far behind others of the same venue.
     pub(super) late: Apart,
-    /// Rows too far behind others of another venue only.
+    /// Rows too far behind others of another venue, but not of their own.
     pub(super) behind_others: Apart,
     ahead: Apart,
 }
@@ -81,7 +81,7 @@ pub(super) struct RowOrder {
 #[derive(Debug)]
 struct Venue {
     lateness_ns: i64,
-    /// Greatest time that was not far ahead.
+    /// Greatest time among rows that were not far ahead.
     greatest_ns: i64,
     /// Rows too far ahead, since the last row that was not.
     ahead: Apart,
@@ -103,7 +103,7 @@ impl RowOrder {
         }
     }
 
-    /// Returns the initial state, because the file begins anew.
+    /// Returns the initial state, because the file is read again.
     pub(super) fn again(&self) -> RowOrder {
         RowOrder::new(self.limits.clone())
     }
@@ -128,7 +128,7 @@ impl RowOrder {
             if venue.ahead.rows < JUMP_ROWS as u64 {
                 return;
             }
-            // Time continues there, so none of them is wrong.
+            // Time continues at these rows, so none of them is wrong.
             venue.ahead = Apart::default();
         }
         self.ahead.add_all(std::mem::take(&mut venue.ahead));
@@ -145,7 +145,7 @@ impl RowOrder {
         self.greatest_ns = self.greatest_ns.max(time_ns);
     }
 
-    /// Returns the rows far ahead of those before and after them.
+    /// Returns the rows that are far ahead of those before and after them.
     pub(super) fn ahead(&self) -> Apart {
         self.venues.iter().fold(self.ahead, |mut all, venue| {
             all.add_all(venue.ahead);
@@ -153,23 +153,23 @@ impl RowOrder {
         })
     }
 
-    /// Returns true if the newest row comes first.
+    /// Returns true if the newest row is the first one.
     pub(super) fn is_backwards(&self) -> bool {
         self.rows_back > 0 && self.rows_back >= self.rows_forth.saturating_mul(BACKWARDS_RATIO)
     }
 
-    /// Returns true if no row lies behind the one before it.
+    /// Returns true if no row is earlier than the one before it.
     pub(super) fn is_sorted(&self) -> bool {
         self.rows_back == 0
     }
 
-    /// Returns true if `run` would not take all rows in this order.
+    /// Returns true if `run` would not accept all rows in this order.
     pub(super) fn is_refused(&self) -> bool {
         self.late.rows > 0 || self.ahead().rows >= JUMP_ROWS as u64
     }
 }
 
-/// A length of time for people.
+/// Formats a length of time for people.
 pub fn length_text(length_ns: i64) -> String {
     const UNITS: [(i64, &str); 4] = [
         (86_400_000_000_000, "days"),

@@ -1,4 +1,4 @@
-//! The meaning of one file's columns: converts a line's fields to a tick.
+//! The meaning of one file's columns: converts the fields of a line to a tick.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,11 +14,11 @@ use crate::symbol::{check_symbol, join_symbol};
 use crate::time_unit::parse_integer;
 use crate::{FieldProblem, Scaled, parse_prices, parse_sizes};
 
-/// Largest number of symbols per file with `empty=last`, whose last books are kept.
+/// Greatest number of symbols per file whose last books are kept for `empty=last`.
 const LAST_BOOKS_MAX: usize = 1 << 20;
-/// Largest number of decimals of a size.
+/// Greatest number of decimals of a size.
 const SIZE_DECIMALS_MAX: u8 = Scales::E9.size;
-/// A whole number of this many digits is far above any price, but usual for prices in units of 1e-9.
+/// Number of digits from which a whole number is far above any price, but usual for prices in units of 1e-9.
 const FIXED_POINT_DIGITS_MIN: usize = 10;
 
 /// The conversion of a line to a tick.
@@ -38,7 +38,7 @@ pub(super) struct RowPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowContent {
     Tick(Tick),
-    /// A trade of price or size 0, which counts as no trade.
+    /// A trade of price or size 0, which does not count as a trade.
     ZeroTrade,
     /// A line that the mapping excludes.
     LeftOut,
@@ -47,13 +47,13 @@ pub(super) enum RowContent {
 /// State kept while a file's lines are read.
 #[derive(Debug, Default)]
 pub(super) struct RowMemory {
-    /// The last book of each symbol, used for empty fields with `empty=last`.
+    /// The last book of each symbol, which replaces empty fields with `empty=last`.
     last_books: HashMap<String, LastBook>,
-    /// True if a trade id was no integer.
+    /// True if a trade id was not an integer.
     pub(super) has_hashed_ids: bool,
 }
 
-/// Texts of the last price and size of both sides.
+/// Texts of the last price and size on both sides.
 #[derive(Clone, Debug)]
 struct LastBook([Vec<u8>; 4]);
 
@@ -63,30 +63,30 @@ impl Default for LastBook {
     }
 }
 
-/// A selection of lines.
+/// A filter of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
     pub(super) column: Column,
     pub(super) values: Vec<String>,
-    /// True if lines with these values are read; false if all others are.
+    /// True if only lines with these values are read; false if only all other lines are.
     pub(super) keeps: bool,
 }
 
-/// Origin of the symbol.
+/// Source of a row's symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolRule {
     /// The same symbol for all lines, including its venue.
     Constant(String),
-    /// A column; this venue is added to values without one.
+    /// A column of symbols; the venue is added to values without one.
     Column { column: Column, venue: Option<String> },
 }
 
-/// Rule that tells trades from quotes.
+/// How trades are distinguished from quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KindRule {
     Trades(TradeColumns),
     Quotes(QuoteColumns),
-    /// A column tells the kind.
+    /// A column gives the kind.
     Column(Box<MixedColumns>),
 }
 
@@ -102,14 +102,14 @@ pub(super) struct MixedColumns {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TradeColumns {
     pub(super) trade_id: Option<Column>,
-    /// True if an id may be any text, whose hash is kept.
+    /// True if an id may be any text; only a hash of it is kept.
     pub(super) hashes_ids: bool,
     pub(super) price: NumberColumn,
     pub(super) size: NumberColumn,
     pub(super) side: SideRule,
 }
 
-/// Origin of the aggressor.
+/// Source of a row's aggressor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SideRule {
     Unknown,
@@ -122,15 +122,15 @@ pub(super) enum SideRule {
     BuyerIsMaker(Column),
 }
 
-/// The columns of a quote. An empty price means an absent side of the book, or with `empty_is_last` the previous one.
+/// The columns of a quote. An empty price means an absent side of the book; with `empty_is_last`, the previous one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct QuoteColumns {
-    /// Price and size of the bid, price and size of the ask. A side without a size column has size 1.
+    /// Price and size of the bid, and price and size of the ask. A side without a size column has size 1.
     pub(super) bid_price: NumberColumn,
     pub(super) bid_size: Option<NumberColumn>,
     pub(super) ask_price: NumberColumn,
     pub(super) ask_size: Option<NumberColumn>,
-    /// True if an empty side means the previous quote's side.
+    /// True if an empty side of a quote repeats the side of the previous quote.
     pub(super) empty_is_last: bool,
 }
 
@@ -192,7 +192,7 @@ impl RowPlan {
         Ok(RowContent::Tick(tick))
     }
 
-    /// Fills in a trade; returns `false` for price or size 0.
+    /// Fills in a trade. Returns `false` if its price or size is 0.
     fn fill_trade(
         &self,
         columns: &TradeColumns,
@@ -238,7 +238,7 @@ impl RowPlan {
     ) -> Result<(), FieldProblem> {
         tick.kind = TickKind::Quote;
         let QuoteColumns { bid_price, bid_size, ask_price, ask_size, empty_is_last } = columns;
-        // A price of 0 may be valid with `signed`, so a size tells whether the side is present.
+        // With `signed` a price of 0 may be valid, so the size shows whether the side is present.
         let size_untold: &[u8] =
             if self.signed || bid_size.is_some() != ask_size.is_some() { b"1" } else { b"0" };
         let bid = side_texts(bid_price, bid_size.as_ref(), size_untold, fields)?;
@@ -262,7 +262,7 @@ impl RowPlan {
                     .problem("nothing", "a size, because the other side has one, or no price"));
             }
         }
-        // If prices must be above 0, a side of price 0 is absent, whatever its size.
+        // If prices must be above 0, a side with price 0 is absent, whatever its size.
         if tick.bid_price_e9 == 0 && !self.signed {
             tick.bid_size_e9 = 0;
         }
@@ -304,7 +304,7 @@ impl RowPlan {
         let round = self.numbers.round.map(|round| round.min(SIZE_DECIMALS_MAX));
         let mut plain = [const { Cow::Borrowed(&[] as &[u8]) }; N];
         for number in 0..N {
-            // A size without a column is a plain 0 or 1.
+            // A size without a column is written as 0 or 1.
             let Some(size) = columns[number] else {
                 plain[number] = Cow::Borrowed(texts[number]);
                 continue;
@@ -315,10 +315,10 @@ impl RowPlan {
         parse_sizes(plain.each_ref().map(AsRef::as_ref)).map_err(|(number, error)| problem(number, error))
     }
 
-    /// Returns true if a time of the tick lies before the earliest plausible one.
+    /// Returns true if a time of the tick is before the earliest plausible one.
     ///
     /// # Errors
-    /// Fails if a time is ahead of the clock, or is plausible only in another unit.
+    /// If a time is ahead of the clock, or is plausible only in another unit.
     pub(super) fn check_times(
         &self,
         tick: &Tick,
@@ -340,7 +340,7 @@ impl RowPlan {
         Ok(is_early)
     }
 
-    /// Returns a price of a line that looks like a number of units of 1e-9, with its column; `None` if there is none.
+    /// Returns a price of the line that looks like a number in units of 1e-9, with its column; `None` if there is none.
     pub(super) fn fixed_point_price<'a>(&'a self, fields: &'a FieldSplitter) -> Option<(&'a [u8], &'a str)> {
         let prices = match &self.kind {
             KindRule::Trades(trades) => [Some(&trades.price), None],
@@ -358,8 +358,8 @@ impl RowPlan {
 /// Price and size of a side of the book.
 type SideTexts<'a> = (&'a [u8], &'a [u8]);
 
-/// Returns price and size of a side of the book; empty texts if the price is empty. `size_untold` is the size if it has
-/// no column.
+/// Returns price and size of a side of the book; empty texts if the price is empty. `size_untold` is the size of a side
+/// without a size column.
 fn side_texts<'a>(
     price: &'a NumberColumn,
     size: Option<&'a NumberColumn>,
@@ -378,13 +378,13 @@ fn or_zero(text: &[u8]) -> &[u8] {
     if text.is_empty() { b"0" } else { text }
 }
 
-/// Hashes a trade id that is no integer: the lower 63 bits of XXH3-64.
+/// Hashes a trade id that is not an integer: the lower 63 bits of XXH3-64.
 fn hashed_id(text: &[u8]) -> i64 {
     if text.is_empty() { 0 } else { (xxh3_64(text) & i64::MAX.unsigned_abs()) as i64 }
 }
 
 impl RowMemory {
-    /// Forgets all books, because the file begins anew.
+    /// Forgets all books, because the file is read again.
     pub(super) fn forget_books(&mut self) {
         self.last_books.clear();
     }

@@ -7,21 +7,21 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes of rows sorted in memory at once.
+/// Greatest number of bytes of rows that are sorted in memory at once.
 const RUN_BYTES_MAX: usize = 64 << 20;
-/// Memory for a row besides its bytes.
+/// Memory for a row in addition to its bytes.
 const ROW_BYTES: usize = size_of::<RowPlace>();
-/// Largest number of runs of a file, each with a buffer while merging: together about 64 GiB of rows.
+/// Greatest number of runs of a file. Each needs a buffer during merging; together they hold about 64 GiB of rows.
 const RUNS_MAX: usize = 1_024;
 /// Bytes read at once from each run.
 const READ_BYTES: usize = 16 * 1024;
-/// Size of key, line and length of a row in the temporary file, in bytes.
+/// Size of the key, the line number and the length of a row in the temporary file, in bytes.
 const HEAD_BYTES: usize = 28;
 
-/// A time and a tie-breaker made from the line.
+/// A time, and a tie-breaker derived from the line number.
 type RowKey = (i64, u64);
 
-/// Place of a row in the run in memory.
+/// Place of a row in the run that is in memory.
 #[derive(Clone, Copy, Debug)]
 struct RowPlace {
     key: RowKey,
@@ -42,7 +42,7 @@ pub(super) struct RowSorter {
 }
 
 impl RowSorter {
-    /// Keeps the file's order among rows of one time, or reverses it if the file's newest row comes first.
+    /// Creates a sorter. Rows of the same time keep the file's order, or its reverse if the newest row comes first.
     pub(super) fn new(is_newest_first: bool) -> RowSorter {
         RowSorter {
             is_newest_first,
@@ -66,8 +66,8 @@ impl RowSorter {
         Ok(())
     }
 
-    /// Returns all rows in order. With `may_stay` the last rows stay in memory, else they go to the temporary file as
-    /// well.
+    /// Returns all rows in order. With `may_stay` the last rows stay in memory; otherwise they go to the temporary
+    /// file, too.
     pub(super) fn finish(mut self, may_stay: bool) -> io::Result<SortedRows> {
         if !may_stay {
             self.put_aside()?;
@@ -114,7 +114,7 @@ impl RowSorter {
             file.write_all(&time_ns.to_le_bytes())?;
             file.write_all(&of_time.to_le_bytes())?;
             file.write_all(&line.to_le_bytes())?;
-            // Lines are limited to some megabytes.
+            // Lines are limited to a few megabytes.
             file.write_all(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes())?;
             file.write_all(&self.bytes[start..start + length])?;
             end += (HEAD_BYTES + length) as u64;
@@ -125,7 +125,7 @@ impl RowSorter {
     }
 }
 
-/// A part of a file shared by several readers, each at its own position.
+/// A part of a file shared by several readers, each with its own position.
 struct FilePart {
     file: Arc<File>,
     at: u64,
@@ -158,7 +158,7 @@ pub(super) struct SortedRows {
     runs: Vec<Run>,
     /// The next row of each run.
     heads: Vec<SortedRow>,
-    /// Keys of the heads, with their runs.
+    /// Keys of the runs' next rows, with the runs' indexes.
     order: BinaryHeap<Reverse<(RowKey, usize)>>,
     row: SortedRow,
 }

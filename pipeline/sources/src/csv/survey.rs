@@ -1,4 +1,4 @@
-//! Findings of a survey of files before they are fed: reasons to reject them, and remarks.
+//! Findings of a survey that reads files before they are fed: reasons to reject a file, and remarks.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use crate::SourceError;
 /// Treatment of rows that are not in the order of their times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeedOrder {
-    /// The file is rejected if `run` would not accept the rows.
+    /// The file is rejected if `run` would not accept its rows.
     #[default]
     Checked,
     /// The rows are sorted.
     Sorted,
-    /// The rows are fed in the file's order.
+    /// The rows are fed in file order.
     Kept,
 }
 
-/// Lines of one kind: their number, and the first of them.
+/// Lines of one kind: their number, and the first one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noted {
     pub(super) count: u64,
@@ -47,9 +47,9 @@ pub(super) struct FileSurvey<'a> {
 /// The order in which a file's rows are fed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOrder {
-    /// True if its rows are sorted, because some lie behind earlier ones.
+    /// True if the rows are sorted, because some are earlier than the ones before them.
     pub is_sorted: bool,
-    /// True if its newest row is the first one.
+    /// True if the newest row is the first one.
     pub is_newest_first: bool,
 }
 
@@ -57,7 +57,7 @@ impl FileSurvey<'_> {
     /// Returns the order of the rows.
     ///
     /// # Errors
-    /// Fails if they are not in order, or have numbers beyond the range of a tick.
+    /// If they are out of order, or have numbers beyond the range of a tick.
     pub(super) fn check(&self, order: FeedOrder) -> Result<FileOrder, SourceError> {
         if self.unfit.count > 0 {
             let Noted { count, line, text } = self.unfit.clone();
@@ -107,7 +107,7 @@ impl FileSurvey<'_> {
         }
     }
 
-    /// Returns remarks about the file that do not prevent feeding it.
+    /// Returns remarks about the file that do not prevent it from being fed.
     pub(super) fn remarks(&self, order: FeedOrder) -> Vec<String> {
         let path = self.path.display();
         let mut remarks = Vec::new();
@@ -152,12 +152,12 @@ impl FileSurvey<'_> {
 /// The first bad line of a file, and the file that collects its bad lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsideSummary {
-    /// Path of the bad lines.
+    /// Path of the file with the bad lines.
     pub path: PathBuf,
     /// Number of bad lines.
     pub count: u64,
-    /// Line number of the first one.
+    /// Number of the first bad line.
     pub first_line: u64,
-    /// Fault of the first one.
+    /// Fault of the first bad line.
     pub problem: String,
 }

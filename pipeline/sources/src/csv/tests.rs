@@ -1,4 +1,4 @@
-//! Reading CSV files, from bytes to the ticks that a caller gets.
+//! Tests from the bytes of CSV files to the ticks that a caller gets.
 
 use warptape_events::tick::{Scales, Side, TickKind};
 
@@ -7,7 +7,7 @@ use crate::test_ticks::{gzip, write_file};
 
 const E9: i64 = 1_000_000_000;
 
-/// Reads one file with this name and content.
+/// Reads one file with this name and these contents.
 fn read(name: &str, bytes: impl AsRef<[u8]>, config: &CsvConfig) -> Result<Vec<Tick>, String> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = write_file(&folder, name, bytes);
@@ -343,7 +343,7 @@ fn prices_have_the_decimals_of_their_symbols_first_one() {
     ] {
         assert!(refused.contains(expected), "{refused}");
     }
-    // With a separate file for bad lines, they are no reason to reject.
+    // If bad lines go to a separate file, they are no reason to reject.
     let aside = CsvConfig { bad_lines: BadLines::Aside { folder: None }, ..mapped(map) };
     let mut survey = CsvSource::open_to_survey(std::slice::from_ref(&path), &aside).expect("opens");
     assert_eq!(((&mut survey).count(), survey.passed_over().bad), (2, 2));
@@ -391,7 +391,7 @@ fn quotes_without_sizes_and_with_sides_that_stay() {
     let signed = format!("{map},signed=yes");
     assert_eq!(quotes(&signed, "1723075200000,0,-1\n"), [[0, E9, -E9, E9]]);
     let sized = "symbol='V:X',time=1:ms,bid_price=2,bid_size=3,ask_price=4,ask_size=5";
-    // A price of 0 means an absent side unless prices are signed: the mid is not half of the ask.
+    // A price of 0 means an absent side unless prices are signed, so the mid is not half of the ask.
     let zero = "1723075200000,0,5,2,6\n";
     assert_eq!(quotes(sized, zero), [[0, 0, 2 * E9, 6 * E9]]);
     assert_eq!(quotes(&format!("{sized},signed=yes"), zero), [[0, 5 * E9, 2 * E9, 6 * E9]]);
@@ -420,7 +420,7 @@ fn times_of_civil_clocks() {
     assert_eq!(time("time=1:'%d/%b/%Y:%H:%M:%S %z'", "08/Aug/2024:02:00:00 +0200"), Ok(midnight));
     assert_eq!(time("date='2024-08-08',time=1:ms,zone=+02:00", "7200000"), Ok(midnight));
     assert_eq!(time("date='2024-08-08',time=1:'%I:%M:%S %p',zone=UTC", "12:00:01 AM"), Ok(midnight + E9));
-    // An hour that occurs twice is taken as the first one, and one that never occurs is an error.
+    // An hour that occurs twice counts as the first one, and an hour that never occurs is an error.
     let first = time(new_york, "2024-11-03 01:30:00").expect("the first of both");
     assert_eq!(first, time("time=1:rfc3339", "2024-11-03T01:30:00-04:00").expect("a time"));
     let never = time(new_york, "2024-03-10 02:30:00").expect_err("clocks pass over it");
@@ -493,7 +493,7 @@ fn packed_files_and_utf16() {
     assert_eq!((&*ticks[0].symbol, ticks[0].price_e9, ticks[0].size_e9), ("V:Ü", 1_500_000_000, 2 * E9));
 }
 
-/// Makes an archive in which the same content has each of these names.
+/// Creates an archive that contains the same contents under each of these names.
 fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
     use std::io::Write;
     let packed = if deflate {
@@ -532,7 +532,7 @@ fn zip_archive(names: &[&str], content: &[u8], deflate: bool) -> Vec<u8> {
 
 const ORDER_MAP: &str = "symbol='V:X',time=1:s,price=2,size='1'";
 
-/// A file, its configuration, and the survey's result about its order.
+/// A file, its configuration, and what the survey says about its order.
 type Surveyed = (tempfile::TempDir, PathBuf, CsvConfig, Result<Vec<FileOrder>, String>);
 
 fn survey(text: &str, order: FeedOrder) -> Surveyed {
@@ -574,7 +574,7 @@ fn rows_out_of_order_are_refused_or_sorted() {
         let (_folder, _, _, kept) = survey(&rows(times), FeedOrder::Kept);
         assert!(!kept.expect("rows are kept")[0].is_sorted);
     }
-    // An ordered file is not sorted.
+    // A file already in order is not sorted.
     let (_folder, _, _, orders) = survey(&rows(&[1, 1, 2]), FeedOrder::Sorted);
     assert!(!orders.expect("in order")[0].is_sorted);
     let (_folder, _, _, orders) = survey(&rows(&[2, 1, 3]), FeedOrder::Checked);
@@ -596,7 +596,7 @@ fn sorted_rows_are_counted_once() {
     };
     let order = FileOrder { is_sorted: true, is_newest_first: false };
     let mut source = CsvSource::open_in_order(&[path], &config, &[order]).expect("opens");
-    // The first price in the order of times has ten decimals, and so all have.
+    // The first price in the order of times has ten decimals, so all prices do.
     let times: Vec<i64> =
         (&mut source).map(|tick| tick.expect("good").event_time_ns / E9 - 1_723_075_200).collect();
     assert_eq!(times, [1, 5, 10]);

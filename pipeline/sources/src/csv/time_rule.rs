@@ -1,7 +1,7 @@
-//! Times of a row: a number since the epoch, or a civil time in the mapping's zone.
+//! Times in a row: a number since the epoch, or a civil time in the mapping's zone.
 //!
-//! The zones' rules are compiled in, so that a file has the same times on every machine. An hour that occurs twice when
-//! clocks go back is taken as the first one. A time that clocks skip is an error.
+//! The zones' rules are compiled in, so that a file has the same times on every machine. An hour that occurs twice,
+//! because clocks go back, counts as the first one. A time that clocks skip is an error.
 
 use std::str::FromStr;
 
@@ -18,9 +18,9 @@ use crate::time_unit::{TimeUnit, parse_integer};
 
 /// Earliest plausible time: the start of 1990.
 pub(super) const PLAUSIBLE_FROM_NS: i64 = 631_152_000_000_000_000;
-/// Latest plausible time without a clock: the start of 2100.
+/// Latest plausible time if there is no clock: the start of 2100.
 const PLAUSIBLE_TO_NS: i64 = 4_102_444_800_000_000_000;
-/// Largest lag of a machine's clock behind venues.
+/// Greatest time by which a machine's clock may be behind venues.
 pub(super) const AHEAD_NS_MAX: i64 = 86_400_000_000_000;
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -36,11 +36,11 @@ pub(super) struct TimeRule {
 pub(super) enum Written {
     /// A number since the epoch.
     Number(TimeUnit),
-    /// As in RFC 3339; a time without an offset is in the zone.
+    /// A time in the form of RFC 3339; one without an offset is in the zone.
     Rfc3339(Option<Zone>),
     /// Date and time in one column.
     Civil { format: String, zone: Option<Zone> },
-    /// A time of day; another rule gives the date.
+    /// A time of day; a separate rule gives the date.
     OfDay { date: DateRule, time: TimeOfDay, zone: Zone },
 }
 
@@ -54,7 +54,7 @@ pub(super) enum DateRule {
 /// A time within its day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TimeOfDay {
-    /// A number since midnight by the zone's clocks.
+    /// A number since midnight, by the zone's clocks.
     Number(TimeUnit),
     Format(String),
 }
@@ -72,7 +72,7 @@ pub(super) fn is_plausible(time_ns: i64, now_ns: Option<i64>) -> bool {
     (PLAUSIBLE_FROM_NS..=to_ns).contains(&time_ns)
 }
 
-/// Parts that a format must provide.
+/// Parts of a time that a format must provide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gives {
     Date,
@@ -115,7 +115,7 @@ fn offset(text: &str) -> Option<Offset> {
     Offset::from_seconds(if sign == "-" { -seconds } else { seconds }).ok()
 }
 
-/// Checks that a format provides its required parts; the error describes the fault.
+/// Checks that a format provides the required parts of a time. An error describes the fault.
 pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     let sample = jiff::civil::date(2024, 11, 28).at(13, 45, 6, 789_000_000);
     let at = Offset::UTC.to_timestamp(sample).map(|at| at.to_zoned(TimeZone::UTC));
@@ -134,7 +134,7 @@ pub(super) fn check_format(format: &str, gives: Gives) -> Result<(), String> {
     }
 }
 
-/// Returns true if times of this format contain their offset.
+/// Returns true if times in this format contain their offset.
 pub(super) fn tells_offset(format: &str) -> bool {
     ["%z", "%:z", "%s"].iter().any(|directive| format.contains(directive))
 }
@@ -189,8 +189,8 @@ impl TimeRule {
         fits.ok_or_else(|| problem("a time after 1970 and before 2262"))
     }
 
-    /// Rejects a time that cannot be a past tick's: one ahead of the clock, or one plausible only in another unit. `Ok`
-    /// for a time before 1990 that is implausible in every unit.
+    /// Rejects a time that cannot belong to a past tick: one ahead of the clock, or one that is plausible only in
+    /// another unit. Accepts a time before 1990 that is implausible in every unit.
     pub(super) fn check_plausible(
         &self,
         fields: &FieldSplitter,
@@ -216,7 +216,7 @@ impl TimeRule {
         }
     }
 
-    /// Names the unit in which a number would be a plausible time; `None` if there is none.
+    /// Returns the name of a unit in which the number would be a plausible time; `None` if there is none.
     fn other_unit(
         &self,
         found: &[u8],
@@ -243,7 +243,7 @@ impl TimeRule {
     }
 }
 
-/// Converts a number of a unit to nanoseconds exactly; `None` if it is not positive.
+/// Converts a number in a unit to nanoseconds exactly; `None` if it is not positive.
 fn number_ns(text: &[u8], unit: TimeUnit, numbers: &NumberFormat) -> Option<i64> {
     if numbers.decimal == b'.' && numbers.thousands.is_none() {
         if let Some(time_ns) = unit.parse_ns(text) {
@@ -293,7 +293,7 @@ impl DateRule {
 }
 
 impl TimeOfDay {
-    /// Since midnight.
+    /// Returns the time since midnight.
     fn parse(&self, text: &[u8], numbers: &NumberFormat) -> Option<SignedDuration> {
         let of_day = match self {
             TimeOfDay::Number(unit) => SignedDuration::from_nanos(scaled_ns(text, *unit, numbers)?),

@@ -1,4 +1,4 @@
-//! Files of vendors, read through the maps in docs/feeds.md.
+//! Reads files of vendors through the maps in docs/feeds.md.
 
 use std::path::Path;
 

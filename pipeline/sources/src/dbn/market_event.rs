@@ -1,4 +1,4 @@
-//! The common content of book and trade records, whatever their schema.
+//! The common contents of book and trade records of all schemas.
 
 use std::ffi::c_char;
 
@@ -14,13 +14,13 @@ const ACTION_TRADE: c_char = b'T' as c_char;
 const SIDE_ASK: c_char = b'A' as c_char;
 const SIDE_BID: c_char = b'B' as c_char;
 
-/// A change of a book's first level, a trade, or both.
+/// A change of the book's first level, a trade, or both.
 pub(super) struct MarketEvent {
-    /// The publisher whose book it is; 0 for a consolidated one.
+    /// The publisher of the book; 0 for a consolidated book.
     pub(super) publisher_id: u16,
     pub(super) instrument_id: u32,
     pub(super) event_time_ns: u64,
-    /// The field that the event time is from.
+    /// The field from which the event time is taken.
     pub(super) event_time_column: &'static str,
     pub(super) ts_recv: u64,
     /// The first level, before the trade if there is one; `None` for records of trades alone.
@@ -29,14 +29,14 @@ pub(super) struct MarketEvent {
     pub(super) trade: Option<Trade>,
 }
 
-/// The rule that selects the books that become quotes.
+/// Rule that selects the books that become quotes.
 #[derive(Clone, Copy)]
 pub(super) enum Quotes {
     Every,
-    /// Every book if books come only with trades; otherwise each book that differs from the last one, because a trade's
-    /// book is already known.
+    /// Every book, if books come only with trades. Otherwise each book that differs from the last one, because a
+    /// trade's book is then already known.
     EveryOfTbbo,
-    /// Each book whose first level differs from the last one, because deeper levels change alone.
+    /// Each book whose first level differs from the last one, because deeper levels may change alone.
     Changed,
 }
 
@@ -78,7 +78,7 @@ impl MarketEvent {
             let trade = Trade::of(of.action, of.price, of.size, of.side, 0);
             let [level] = &of.levels;
             let event = MarketEvent::new(&of.hd, of.ts_recv, Some(level.into()), trade).consolidated();
-            // Records of tcbbo come only with trades, and have a type of their own.
+            // Records of tcbbo come only with trades, and have their own type.
             let is_tcbbo = of.hd.rtype == RType::Tcbbo as u8;
             MarketEvent { quotes: if is_tcbbo { Quotes::Every } else { event.quotes }, ..event }
         } else if record.has::<BboMsg>() {
@@ -108,8 +108,8 @@ impl MarketEvent {
         }
     }
 
-    /// A book at the end of an interval. Such a record has the event time of the last trade, which may be old. Each
-    /// interval repeats that trade.
+    /// Returns the event of a book at the end of an interval. Such a record has the event time of the last trade, which
+    /// may be old, because each interval repeats that trade.
     fn sample(header: &RecordHeader, ts_recv: u64, book: Book) -> MarketEvent {
         let event = MarketEvent::new(header, ts_recv, Some(book), None);
         MarketEvent { event_time_ns: ts_recv, event_time_column: "ts_recv", ..event }
@@ -125,7 +125,7 @@ impl Trade {
         (action == ACTION_TRADE).then_some(Trade { price, size, side, sequence })
     }
 
-    /// The side of the aggressor.
+    /// Returns the aggressor's side.
     pub(super) fn side(&self) -> Side {
         match self.side {
             SIDE_ASK => Side::Sell,

@@ -12,12 +12,12 @@
 //!
 //! Ignored records are counted by kind.
 //!
-//! Prices are 1e-9 in the files too; an undefined price is an absent side of the book. Sizes are whole units. The event
-//! time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the venue's message;
-//! further trades of the same message have none. Symbols are `VENUE:RAW_SYMBOL`: the raw symbol from the file's
-//! symbology at the record's time, the venue the file's dataset unless another is given. In a data set with several
-//! publishers, each one is a venue of its own, `DATASET.PUBLISHER`. Consolidated books (cmbp-1, cbbo, tcbbo) belong to
-//! the data set itself. Several files are merged by receive time.
+//! Prices in the files are also in units of 1e-9; an undefined price means an absent side of the book. Sizes are whole
+//! units. The event time is `ts_event`, the receive time `ts_recv`. A trade's id is `sequence`, the number of the
+//! venue's message; further trades of the same message have no id. Symbols are `VENUE:RAW_SYMBOL`. The raw symbol comes
+//! from the file's symbology at the record's time. The venue is the file's data set, unless another one is given. In a
+//! data set with several publishers, each publisher is a venue of its own, `DATASET.PUBLISHER`. Consolidated books
+//! (cmbp-1, cbbo, tcbbo) belong to the data set itself. Several files are merged by receive time.
 
 mod market_event;
 mod publisher_venues;
@@ -38,17 +38,17 @@ use super::arrival_merge::{ArrivalMerge, TickInput};
 use super::input::{CountedFile, FileProgress};
 use super::{DOES_NOT_FIT, FieldProblem, PassedOver, SourceError};
 
-/// Largest number of bad records per file with a warning each.
+/// Greatest number of bad records per file that get a warning each.
 const WARNED: u64 = 10;
 
 /// Ticks of one or more DBN files.
 pub type DbnSource = ArrivalMerge<DbnFile>;
 
 impl DbnSource {
-    /// Opens the files and reads their metadata. Bad records end a file's ticks, unless they are skipped.
+    /// Opens the files and reads their metadata. A bad record ends a file's ticks, unless bad records are skipped.
     ///
     /// # Errors
-    /// If there is none, or one cannot be opened or is no DBN.
+    /// If no file is given, or one cannot be opened or is not DBN.
     pub fn open(paths: &[PathBuf], venue: Option<&str>, skips_bad: bool) -> Result<DbnSource, SourceError> {
         if paths.is_empty() {
             return Err(SourceError::NoFiles);
@@ -67,9 +67,9 @@ pub struct DbnFile {
     reader: RecordReader,
     /// Ticks of the last record that were not returned yet.
     ticks: VecDeque<Tick>,
-    /// Records decoded so far.
+    /// Number of records decoded so far.
     record: u64,
-    /// Bytes of these records, uncompressed.
+    /// Number of uncompressed bytes of these records.
     records_bytes: u64,
     passed_over: PassedOver,
     skips_bad: bool,
@@ -80,7 +80,7 @@ impl DbnFile {
         let (file, progress) = CountedFile::open(path)?;
         let failed = |source| SourceError::Dbn { path: path.to_owned(), record: 0, source };
         let stream = WholeStream::new(DynReader::inferred_with_buffer(file).map_err(failed)?);
-        // The records of interest are the same in versions 1 to 3; without conversion, their bytes can be counted.
+        // The records of interest are the same in versions 1 to 3, and without conversion their bytes can be counted.
         let decoder = DbnDecoder::with_upgrade_policy(stream, VersionUpgradePolicy::AsIs).map_err(failed)?;
         let reader = RecordReader::new(decoder.metadata(), venue).map_err(failed)?;
         Ok(DbnFile {
@@ -96,7 +96,7 @@ impl DbnFile {
         })
     }
 
-    /// Returns the next tick; skips records without ticks.
+    /// Returns the next tick. Skips records without ticks.
     fn pull(&mut self) -> Result<Option<Tick>, SourceError> {
         loop {
             if let Some(tick) = self.ticks.pop_front() {
@@ -140,7 +140,7 @@ impl DbnFile {
         Err(SourceError::DbnCutShort { path: self.path.clone(), record: self.record })
     }
 
-    /// Returns the error for the record just decoded.
+    /// Returns the error for the record that was decoded last.
     fn error(&self, problem: RecordProblem) -> SourceError {
         let (path, record) = (self.path.clone(), self.record);
         match problem {

@@ -5,13 +5,13 @@ use std::collections::hash_map::Entry;
 
 use ::dbn::{Dataset, Publisher};
 
-/// Names of venues by publisher. Books of two publishers are two books, so they are two symbols.
+/// Names of venues by publisher. Books of two publishers are different books, so they are different symbols.
 pub(super) struct PublisherVenues {
-    /// Name of the data set, or the user's name for it.
+    /// Name of the data set, or the name that the user gave it.
     dataset: String,
     /// The data set's only publisher; `None` if it has several.
     only: Option<u16>,
-    /// Names given out so far.
+    /// Names returned so far.
     names: HashMap<u16, String>,
 }
 
@@ -24,9 +24,9 @@ impl PublisherVenues {
         PublisherVenues { dataset: venue.unwrap_or(dataset).to_owned(), only, names: HashMap::new() }
     }
 
-    /// Returns the venue of a publisher's records. It is the data set's name for the only publisher, and for
-    /// consolidated records, which have no publisher (0). Otherwise the publisher's venue is appended, or its number if
-    /// the crate `dbn` does not know it.
+    /// Returns the venue of a publisher's records. The only publisher, and consolidated records, which have no
+    /// publisher (0), get the data set's name. For others, the publisher's venue is appended, or the publisher's number
+    /// if the crate `dbn` does not know it.
     pub(super) fn name(&mut self, publisher_id: u16) -> &str {
         if publisher_id == 0 || self.only == Some(publisher_id) {
             return &self.dataset;

@@ -10,26 +10,26 @@ use super::publisher_venues::PublisherVenues;
 use crate::symbol::join_symbol;
 use crate::{FieldProblem, PassedOver, ZERO_TRADE};
 
-/// Makes ticks of the records of one file.
+/// Converts the records of one file to ticks.
 pub(super) struct RecordReader {
     symbols: TsSymbolMap,
     venues: PublisherVenues,
-    /// True if the file may have books only with trades, so that each one becomes a quote: tbbo, and live recordings,
-    /// which name no schema.
+    /// True if the file may have books only with trades, so that each book becomes a quote. This applies to tbbo files,
+    /// and to live recordings, which name no schema.
     trades_tell_books: bool,
-    /// The last ticks' content, by publisher and instrument id.
+    /// Contents of the last ticks, by publisher and instrument id.
     told: HashMap<(u16, u32), Told>,
 }
 
-/// Content of an instrument's last ticks.
+/// Contents of an instrument's last ticks.
 #[derive(Default)]
 struct Told {
     book: Option<Book>,
-    /// Number of the venue's message with the last trade; 0 before the first.
+    /// Number of the venue's message with the last trade; 0 before the first trade.
     sequence: u32,
 }
 
-/// The reason why a record makes no tick.
+/// Reasons why a record yields no tick.
 pub(super) enum RecordProblem {
     Field(FieldProblem),
     UnknownInstrument { instrument_id: u32, event_time_ns: u64 },
@@ -67,7 +67,7 @@ impl RecordReader {
     ) -> Result<(), RecordProblem> {
         let kind = record.header().rtype().map_or("record of an unknown type", |kind| kind.as_str());
         let Some(event) = MarketEvent::of(record)? else {
-            // Live recordings carry their mappings in the stream.
+            // In live recordings, the stream itself contains the mappings.
             self.symbols.on_record(record)?;
             passed_over.ignore(kind);
             return Ok(());
@@ -102,7 +102,7 @@ impl RecordReader {
             passed_over.ignore(ZERO_TRADE);
             return Ok(());
         }
-        // All trades of one message share its number, but an id must be unique to a trade.
+        // All trades in one message share its number, but each trade's id must be unique.
         let trade_id = if trade.sequence == told.sequence { 0 } else { i64::from(trade.sequence) };
         told.sequence = trade.sequence;
         ticks.push_back(Tick {
@@ -116,10 +116,10 @@ impl RecordReader {
         Ok(())
     }
 
-    /// Returns a quote with symbol and times, whose book is to be filled in.
+    /// Returns a quote with symbol and times; the caller fills in the book.
     fn empty_tick(&mut self, event: &MarketEvent) -> Result<Tick, RecordProblem> {
         let &MarketEvent { publisher_id, instrument_id, event_time_ns, ts_recv, .. } = event;
-        // Mappings are by the time of receipt, which orders the file.
+        // Mappings depend on the time of receipt, which is also the order of the file.
         let index_time_ns = if ts_recv == UNDEF_TIMESTAMP { event_time_ns } else { ts_recv };
         let event_time_ns = checked_time_ns(event.event_time_column, event_time_ns)?;
         let receive_time_ns =

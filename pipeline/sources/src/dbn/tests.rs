@@ -1,4 +1,4 @@
-//! DBN files, written with the crate's own encoder, to ticks.
+//! Converts DBN files, written with the crate's own encoder, to ticks.
 
 use ::dbn::encode::{DbnEncodable, EncodeRecord};
 use ::dbn::{
@@ -170,15 +170,15 @@ fn books_give_quotes_and_trades() {
     let (ticks, passed_over) = read(&encode(Schema::Mbp1, &records, true), None);
     assert_eq!(ticks, Ok(vec![first, traded.clone(), one_sided, of_spread]));
     assert_eq!(passed_over, PassedOver::default());
-    // In tbbo the book comes with its trade only.
+    // In tbbo, a book comes only with its trade.
     let (ticks, _) = read(&encode(Schema::Tbbo, &records[1..2], false), None);
     assert_eq!(ticks, Ok(vec![quote(1, (100 * E9, 5 * E9), (101 * E9, 6 * E9)), traded]));
 }
 
-/// A symbol, price of a trade or 0, bid and ask, in whole units.
+/// Symbol, price of the trade or 0, bid and ask, in whole units.
 type Summary = (String, i64, i64, i64);
 
-/// Ticks in short, and what made none.
+/// Returns the ticks as summaries, and counts of records without ticks.
 fn summary(bytes: &[u8]) -> (Vec<Summary>, Vec<(String, u64)>) {
     let (ticks, passed_over) = read(bytes, None);
     let ticks = ticks.expect("good").into_iter().map(|tick| {
@@ -201,7 +201,7 @@ fn a_recording_without_a_schema_has_the_book_of_each_trade() {
     let (ticks, _) = read(&live, None);
     assert_eq!(ticks.as_ref().map(Vec::len), Ok(4));
     assert_eq!(ticks, read(&named, None).0, "as from a file whose schema says tbbo");
-    // A file of mbp-1 that begins with a trade has not told its book before.
+    // A file of mbp-1 that begins with a trade has no earlier record with the book.
     let (ticks, _) = summary(&encode(Schema::Mbp1, &records, false));
     let symbol = || "XNAS.ITCH:AAPL".to_owned();
     assert_eq!(ticks, [(symbol(), 0, 100, 101), (symbol(), 187, 0, 0), (symbol(), 187, 0, 0)]);
@@ -376,7 +376,7 @@ fn files_cut_short_are_refused() {
     check_refused(&plain[..plain.len() - 20], "ends within a record after record 99");
     let compressed = encode(Schema::Trades, &records, true);
     check_refused(&compressed[..compressed.len() - 20], "complete .dbn");
-    // Cut between records is a shorter file of whole records: nothing tells that more was there.
+    // A cut between records leaves a shorter file of whole records, which nothing shows.
     assert_eq!(read(&plain[..plain.len() - 48], None).0.map(|ticks| ticks.len()), Ok(99));
 }
 

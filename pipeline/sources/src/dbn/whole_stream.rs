@@ -1,26 +1,26 @@
-//! Checks the bytes of a DBN file: rejects truncated files, which the decoder would accept as whole ones, and records
+//! Checks the bytes of a DBN file. Rejects truncated files, which the decoder would accept as complete, and records
 //! with a damaged length.
 
 use std::io::{self, Read};
 
-/// `DBN`, the version, and the length of the metadata that follow (little endian).
+/// Size of the prelude: `DBN`, the version, and the length of the metadata that follow (little endian).
 const PRELUDE_BYTES: usize = 8;
-/// Longest metadata in bytes, which the decoder keeps in memory as a whole: enough for a million symbols.
+/// Greatest length of the metadata in bytes, enough for a million symbols. The decoder keeps all of it in memory.
 const METADATA_BYTES_MAX: u64 = 256 << 20;
-/// A record begins with its length in units of four bytes.
+/// Unit of the length with which a record begins.
 const LENGTH_UNIT_BYTES: u64 = 4;
-/// The decoder reads records in place, where they must be aligned.
+/// Alignment of records, which the decoder reads in place.
 const RECORD_ALIGNMENT_BYTES: u64 = 8;
 
-/// A stream with the checks that the decoder lacks: missing bytes at the end, and record lengths that are no multiple
-/// of eight bytes.
+/// A stream with checks that the decoder lacks. It finds missing bytes at the end, and record lengths that are not a
+/// multiple of eight bytes.
 pub(super) struct WholeStream<R> {
     inner: R,
     read_bytes: u64,
     prelude: [u8; PRELUDE_BYTES],
-    /// Stream offset of the first unread record; `None` before the prelude was read.
+    /// Stream offset of the first unread record; `None` until the prelude was read.
     next_record: Option<u64>,
-    /// The fault of that record; `None` if it is good.
+    /// Fault of the next record; `None` if the record is good.
     bad_record: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The earliest ticks of what is fed.
+//! The earliest ticks of a feed.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,16 @@ pub struct EarliestTicks(Vec<HashMap<String, EarliestTick>>);
 /// The earliest tick of a symbol.
 #[derive(Clone, Copy, Debug)]
 pub struct EarliestTick {
-    /// Its time, in nanoseconds.
+    /// Time of the tick, in nanoseconds.
     pub time_ns: i64,
-    /// Its line or record.
+    /// Line or record of the tick.
     pub line: u64,
-    /// Ticks of the symbol.
+    /// Number of ticks of the symbol.
     pub ticks: u64,
 }
 
 impl EarliestTicks {
-    /// Looks at the next tick.
+    /// Adds the next tick.
     pub fn add(&mut self, place: TickPlace, symbol: &str, time_ns: i64) {
         if self.0.len() <= place.input {
             self.0.resize_with(place.input + 1, HashMap::new);
@@ -39,7 +39,7 @@ impl EarliestTicks {
         }
     }
 
-    /// Input, symbol and tick of each, in no order.
+    /// Returns input, symbol and tick of each entry, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &str, EarliestTick)> {
         let of_inputs = self.0.iter().enumerate();
         of_inputs.flat_map(|(input, symbols)| {

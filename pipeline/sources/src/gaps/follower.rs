@@ -6,16 +6,16 @@ use super::Gaps;
 use crate::partition_of;
 use crate::venues::Venues;
 
-/// Processes the ticks of a [`GapSurvey`](super::GapSurvey) again, in the same order.
+/// Processes the ticks of a [`GapSurvey`](super::GapSurvey) a second time, in the same order.
 #[derive(Debug)]
 pub struct GapFollower {
     gaps: Gaps,
     ahead_ns_max: i64,
     /// Number of ticks so far, by input.
     given: Vec<u64>,
-    /// The greatest time of each venue; `None` if its rows disagree on its beginning.
+    /// Greatest time of each venue; `None` if the venue's rows disagree on its beginning.
     venues: Venues<Option<i64>>,
-    /// The greatest time published to each partition; `None` before its first tick.
+    /// Greatest time published to each partition; `None` before the partition's first tick.
     partitions: Vec<Option<i64>>,
 }
 
@@ -26,7 +26,7 @@ pub struct Word {
     pub partition: i32,
     /// The event time to set.
     pub event_time_ns: i64,
-    /// True if a gap in the ticks of this feed lies before the tick, false if it is the partition's first one.
+    /// True if this feed's ticks have a gap before the tick; false if the tick is the partition's first one.
     pub is_gap: bool,
 }
 
@@ -42,8 +42,8 @@ impl GapFollower {
         }
     }
 
-    /// Processes the next tick of an input; `is_published` is false if it is in the log already. A tick with a wrong
-    /// time sets no event time.
+    /// Processes the next tick of an input; `is_published` is false if the log already has it. A tick with a wrong time
+    /// sets no event time.
     pub fn next(&mut self, input: usize, tick: &Tick, is_published: bool) -> Option<Word> {
         let given = &mut self.given[input];
         let later_ns = self.gaps.later.get(&(input, *given)).copied();
@@ -85,8 +85,8 @@ mod tests {
         rows.iter().map(of).collect()
     }
 
-    /// Returns the numbers of the ticks before which event time is set, with true if a gap is followed. The first
-    /// `left` ticks are in the log.
+    /// Returns the numbers of the ticks before which event time is set, each with true if a gap is followed. The log
+    /// already has the first `left` ticks.
     fn words(ticks: &[Tick], left: usize, partitions: i32) -> Vec<(usize, bool)> {
         let mut survey = GapSurvey::new(MAX, 1);
         for tick in ticks {
@@ -128,7 +128,7 @@ mod tests {
         rows.extend((0..7).map(|row| ("V:A", 50 * DAY + row)));
         let ticks = ticks(&rows);
         assert_eq!(words(&ticks, 0, 1), [(0, false), (41, true)]);
-        // A feed may continue anywhere: its first tick sets the partition's event time.
+        // A feed may continue anywhere, and its first tick sets the partition's event time.
         for left in [1, 39, 41, 42, 60] {
             let expected = if left < 40 { vec![(left, false), (41, true)] } else { vec![(left, false)] };
             assert_eq!(words(&ticks, left, 1), expected, "{left}");

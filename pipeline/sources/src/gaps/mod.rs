@@ -1,7 +1,7 @@
-//! Gaps in the times of fed ticks. `run` treats the first ticks after a gap as wrong.
+//! Gaps in the times of a feed's ticks. `run` rejects the first ticks after a gap as wrong.
 //!
-//! A gap is followed if time stays behind it for good. [`GapSurvey`] decides that from the ticks in feeding order.
-//! [`GapFollower`] processes the same ticks again and finds those before which event time must be set. Both are
+//! A gap is followed if time never returns to before it. [`GapSurvey`] finds such gaps in the ticks in feeding order.
+//! [`GapFollower`] processes the same ticks again, and finds those before which event time must be set. Both are
 //! independent of the log.
 
 mod earliest;

@@ -1,4 +1,4 @@
-//! Surveys ticks in feeding order for gaps: places where time jumps far ahead for good.
+//! Surveys ticks in feeding order for gaps, which are places where time jumps far ahead for good.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::EarliestTicks;
 use super::venue_time::{JUMP_ROWS, Step, VenueTime};
 use crate::venues::Venues;
 
-/// Largest number of gaps kept.
+/// Greatest number of gaps kept.
 const GAPS_MAX: usize = 65_536;
 
 /// The place of a tick in the input.
@@ -14,17 +14,17 @@ const GAPS_MAX: usize = 65_536;
 pub struct TickPlace {
     /// Index of the input among the files.
     pub input: usize,
-    /// Its line, or its record in a file without lines.
+    /// Line of the tick, or its record in a file without lines.
     pub line: u64,
 }
 
-/// The place of a tick, with the survey's state when it was read.
+/// The place of a tick, and the survey's state when it was read.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     place: TickPlace,
-    /// Number of ticks of the input before it.
+    /// Number of the input's ticks before this one.
     ordinal: u64,
-    /// The greatest time of all venues.
+    /// Greatest time of all venues; `None` before the first.
     stream_ns: Option<i64>,
 }
 
@@ -33,20 +33,20 @@ struct Seen {
 struct Found {
     venue: String,
     step: Step<Seen>,
-    /// The latest time before the gap; `None` if some venue's time was behind it already.
+    /// The latest time before the gap; `None` if a venue's time was already behind it.
     limit_ns: Option<i64>,
-    /// Number of later ticks of any venue with times before the gap.
+    /// Number of later ticks, of any venue, with times before the gap.
     rows_back: usize,
 }
 
 impl Found {
-    /// Returns true if other ticks stay before the gap. Then one venue is ahead of the others, and the market has no
+    /// Returns true if other ticks stay before the gap. One venue is then ahead of the others, and the market has no
     /// gap.
     fn is_contested(&self) -> bool {
         self.rows_back >= JUMP_ROWS
     }
 
-    /// Returns the length of the gap in nanoseconds; `None` for the beginning of the ticks.
+    /// Returns the length of the gap in nanoseconds; `None` at the beginning of the ticks.
     fn length_ns(&self) -> Option<i64> {
         let before_ns =
             self.step.from_ns.or(self.step.place.stream_ns.filter(|_| self.limit_ns.is_some()))?;
@@ -59,21 +59,21 @@ impl Found {
 pub struct GapSurvey {
     ahead_ns_max: i64,
     venues: Venues<VenueTime<Seen>>,
-    /// Ticks of each input so far.
+    /// Number of ticks of each input so far.
     given: Vec<u64>,
     stream_ns: Option<i64>,
-    /// The least and the greatest time of all ticks.
+    /// Least and greatest time of all ticks.
     range_ns: (i64, i64),
     earliest: EarliestTicks,
     found: Vec<Found>,
     is_full: bool,
-    /// The greatest limit of gaps that are not contested.
+    /// Greatest limit among gaps that are not contested.
     contest_ns: i64,
     steps: Vec<Step<Seen>>,
 }
 
 impl GapSurvey {
-    /// Finds gaps of more than `ahead_ns_max` in ticks of `inputs` inputs.
+    /// Creates a survey for gaps of more than `ahead_ns_max` in the ticks of `inputs` inputs.
     pub fn new(ahead_ns_max: i64, inputs: usize) -> GapSurvey {
         GapSurvey {
             ahead_ns_max,
@@ -115,7 +115,7 @@ impl GapSurvey {
         }
     }
 
-    /// Counts a tick that lies before gaps already found.
+    /// Counts a tick that is before gaps already found.
     fn contest(&mut self, time_ns: i64) {
         self.contest_ns = i64::MIN;
         for found in self.found.iter_mut().filter(|found| !found.is_contested()) {
@@ -127,18 +127,18 @@ impl GapSurvey {
         }
     }
 
-    /// Returns true if the times' range is large enough for a gap, in any order of the ticks.
+    /// Returns true if the range of times is large enough for a gap, whatever the order of the ticks.
     pub fn may_have_gaps(&self) -> bool {
         let (least_ns, greatest_ns) = self.range_ns;
         greatest_ns.saturating_sub(least_ns) > self.ahead_ns_max
     }
 
-    /// The earliest ticks so far.
+    /// Returns the earliest ticks so far.
     pub fn earliest(&self) -> &EarliestTicks {
         &self.earliest
     }
 
-    /// The findings so far.
+    /// Returns the gaps found so far.
     pub fn gaps(&self) -> Gaps {
         let certain = || self.found.iter().filter(|found| !found.is_contested());
         let starts = certain().filter(|found| found.step.from_ns.is_none());
@@ -161,12 +161,12 @@ impl GapSurvey {
     }
 }
 
-/// The gaps of one input: their number, and the first of them.
+/// The gaps of one input: their number, and the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapSummary {
     /// Number of gaps.
     pub count: u64,
-    /// The first line after the first one.
+    /// First line after the first gap.
     pub line: u64,
     /// Length of the first gap, in nanoseconds.
     pub length_ns: i64,
@@ -175,22 +175,22 @@ pub struct GapSummary {
 /// Gaps in the ticks of some inputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// The first time of each venue whose rows agree on it.
+    /// First time of each venue whose rows agree on it.
     pub(super) starts: HashMap<String, i64>,
-    /// A venue's time after a gap. The key is the input of the first tick after it, and the input's number of earlier
-    /// ticks.
+    /// A venue's time after a gap. The key is the input of the first tick after the gap, and the number of that input's
+    /// earlier ticks.
     pub(super) later: HashMap<(usize, u64), i64>,
     summaries: Vec<Option<GapSummary>>,
     is_cut: bool,
 }
 
 impl Gaps {
-    /// The gaps of an input.
+    /// Returns the gaps of an input; `None` if it has none.
     pub fn of_input(&self, input: usize) -> Option<GapSummary> {
         self.summaries.get(input).copied().flatten()
     }
 
-    /// Returns true if there are more gaps than are kept.
+    /// Returns true if there are more gaps than can be kept.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }

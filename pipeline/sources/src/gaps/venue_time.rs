@@ -1,19 +1,19 @@
-//! The greatest time of one venue that its rows agree on.
+//! The greatest time of one venue on which its rows agree.
 
 use std::collections::VecDeque;
 
-/// Number of consecutive rows far ahead that move time: as many as `run` follows of one symbol.
+/// Number of consecutive rows far ahead after which time moves; `run` follows as many of one symbol.
 pub const JUMP_ROWS: usize = 8;
 
 /// The time of one venue.
 ///
-/// A row far ahead waits for the next ones. It is wrong if one of them is not ahead. If all are, time moves to the
-/// earliest of them, so that a wrong time among them is not followed either.
+/// A row far ahead waits for the next ones. If one of these is not ahead, the row is wrong. If all are, time moves to
+/// the earliest of them, so that a wrong time among them is not followed either.
 #[derive(Debug)]
 pub(super) struct VenueTime<P> {
-    /// The greatest time that is not far ahead; `None` until enough rows confirm the first one.
+    /// Greatest time that is not far ahead; `None` until enough rows confirm the first one.
     greatest_ns: Option<i64>,
-    /// Rows since the first one far ahead; fewer than [`JUMP_ROWS`] between two calls.
+    /// Rows since the first one far ahead; between two calls fewer than [`JUMP_ROWS`].
     waiting: VecDeque<(P, i64)>,
 }
 
@@ -32,12 +32,12 @@ impl<P: Copy> VenueTime<P> {
         VenueTime { greatest_ns: None, waiting: VecDeque::new() }
     }
 
-    /// The greatest time that is not far ahead.
+    /// Returns the greatest time that is not far ahead; `None` before the first.
     pub(super) fn greatest_ns(&self) -> Option<i64> {
         self.greatest_ns
     }
 
-    /// Processes the next row, and appends the steps that it decides to `steps`.
+    /// Processes the next row, and appends the steps that are now certain to `steps`.
     pub(super) fn add(&mut self, place: P, time_ns: i64, ahead_ns_max: i64, steps: &mut Vec<Step<P>>) {
         self.waiting.push_back((place, time_ns));
         while let Some(&(place, first_ns)) = self.waiting.front() {
@@ -63,8 +63,8 @@ impl<P: Copy> VenueTime<P> {
 mod tests {
     use super::*;
 
-    /// Returns the steps of rows at these times, where more than 10 is far: the row's number, and the times before and
-    /// after.
+    /// Returns the steps in rows with these times, if more than 10 counts as far ahead. A step has the row's number,
+    /// and the times before and after it.
     fn steps(times: &[i64]) -> Vec<(usize, Option<i64>, i64)> {
         let (mut venue, mut steps) = (VenueTime::new(), Vec::new());
         for (number, time) in times.iter().enumerate() {
@@ -81,14 +81,14 @@ mod tests {
     fn eight_rows_make_time_go_on() {
         assert_eq!(steps(&rows(&[(0, 9), (100, 7)])), [(0, None, 0)]);
         assert_eq!(steps(&rows(&[(0, 9), (100, 8)])), [(0, None, 0), (9, Some(8), 100)]);
-        // A few rows before a gap suffice as a beginning.
+        // A few rows before a gap are enough for a beginning.
         assert_eq!(steps(&rows(&[(0, 2), (100, 8)])), [(0, None, 0), (2, Some(1), 100)]);
         assert_eq!(steps(&rows(&[(0, 7)])), []);
     }
 
     #[test]
     fn wrong_times_are_not_followed_wherever_they_stand() {
-        // Among rows in time, at the beginning, before a gap, and after one.
+        // A wrong row is among rows in order, at the beginning, before a gap, and after one.
         for times in [rows(&[(0, 9), (900, 7), (9, 9)]), rows(&[(900, 1), (0, 9), (900, 1), (9, 9)])] {
             assert_eq!(steps(&times), [(0, None, 0)]);
         }

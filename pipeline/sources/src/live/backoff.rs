@@ -6,18 +6,18 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(250);
 /// Longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Age of a connection whose end counts as the first failure again.
+/// Age from which a connection counts as steady: its end is again a first failure.
 const STEADY: Duration = Duration::from_secs(30);
 
 /// Waits that double from 250 ms to 30 s.
 #[derive(Debug, Default)]
 pub struct Backoff {
-    /// Failures without a steady connection in between.
+    /// Number of failures since the last steady connection.
     failures: u32,
 }
 
 impl Backoff {
-    /// Returns the wait after a connection that lasted this long; zero if it was not established.
+    /// Returns the wait after a connection that lasted this long; zero means that it was not established.
     pub fn wait_after(&mut self, lasted: Duration) -> Duration {
         if lasted >= STEADY {
             self.failures = 0;

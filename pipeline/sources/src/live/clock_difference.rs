@@ -1,15 +1,16 @@
 //! Differences between the local clock at receipt and the venue's event times.
 
-/// Width of a bucket.
+/// Width of a bucket, in ns.
 const BUCKET_NS: i64 = 1_000_000;
-/// Differences beyond it, ahead or behind, share the outermost buckets.
+/// Greatest difference with a bucket of its own, in ms, ahead or behind; greater differences count in the outermost
+/// buckets.
 const RANGE_MS: i64 = 10_000;
 
-/// Receive time minus event time of trades: the way from the venue, and the difference between the clocks. The memory
-/// does not depend on the number of trades.
+/// Receive time minus event time of trades. It is the time of transmission plus the difference between the clocks. The
+/// memory does not depend on the number of trades.
 #[derive(Clone, Debug)]
 pub struct ClockDifferences {
-    /// Trades by difference in whole milliseconds, from -`RANGE_MS` to `RANGE_MS`.
+    /// Number of trades by difference in whole milliseconds, from -`RANGE_MS` to `RANGE_MS`.
     buckets: Vec<u64>,
     count: u64,
     min_ns: i64,
@@ -21,7 +22,7 @@ pub struct ClockDifferences {
 pub struct ClockSummary {
     /// Median in milliseconds, rounded down; a difference beyond 10 s counts as 10 s.
     pub median_ms: i64,
-    /// Smallest difference in nanoseconds; negative if the local clock is behind the venue's.
+    /// Least difference in nanoseconds; negative if the local clock is behind the venue's.
     pub min_ns: i64,
     /// Greatest difference in nanoseconds.
     pub max_ns: i64,
@@ -45,7 +46,7 @@ impl ClockDifferences {
         self.max_ns = self.max_ns.max(difference_ns);
     }
 
-    /// Returns the summary; `None` without trades.
+    /// Returns the summary; `None` if there were no trades.
     pub fn summary(&self) -> Option<ClockSummary> {
         let middle = self.count.checked_sub(1)? / 2;
         let mut before = 0;
@@ -57,7 +58,7 @@ impl ClockDifferences {
         Some(ClockSummary { median_ms, min_ns: self.min_ns, max_ns: self.max_ns })
     }
 
-    /// Returns the summary and begins anew.
+    /// Returns the summary and starts over; `None` if there were no trades.
     pub fn take(&mut self) -> Option<ClockSummary> {
         let summary = self.summary()?;
         self.buckets.fill(0);

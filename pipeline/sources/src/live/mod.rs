@@ -1,5 +1,6 @@
-//! Live feeds without sockets and clocks. A [`LiveVenue`] has addresses and subscriptions. A [`LiveSession`] converts
-//! messages to ticks, finds missing trades, and compares the clocks. [`Backoff`] has the waits between connections.
+//! Live feeds without sockets and clocks. A [`LiveVenue`] knows addresses and subscriptions. A [`LiveSession`] converts
+//! messages to ticks, finds missing trades, and compares the clocks. [`Backoff`] computes the waits between
+//! connections.
 
 mod backoff;
 mod clock_difference;
@@ -16,8 +17,8 @@ pub use self::session::{LiveCounts, LiveSession, Outcome, Received};
 pub use self::trade_ids::TradeGap;
 pub use self::venue::{LiveVenue, SYMBOLS_MAX};
 
-/// Returns a message as a line of a recording, `<receive ns> <JSON>`, without its end. Line breaks become blanks: JSON
-/// has them between its parts only.
+/// Returns a message as a line of a recording, `<receive ns> <JSON>`, without its end. Line breaks become blanks,
+/// because in JSON they only occur between parts.
 pub fn line_of(receive_time_ns: i64, text: &str) -> Vec<u8> {
     let mut line = format!("{receive_time_ns} ").into_bytes();
     line.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));

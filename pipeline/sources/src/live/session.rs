@@ -1,4 +1,4 @@
-//! One live feed: its messages become ticks, and what is missing, repeated or wrong is counted.
+//! One live feed: converts its messages to ticks, and counts missing, repeated and wrong messages.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct LiveSession {
     cuts: Cuts,
     counts: LiveCounts,
     clock: ClockDifferences,
-    /// The same since the last report.
+    /// Differences of the clocks since the last report.
     recent_clock: ClockDifferences,
 }
 
@@ -38,27 +38,27 @@ struct SymbolState {
 /// Counts of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveCounts {
-    /// Messages received, bad ones included.
+    /// Number of messages received, including bad ones.
     pub messages: u64,
-    /// Messages that do not parse, or are of a symbol that was not asked for.
+    /// Number of messages that do not parse, or belong to a symbol that was not requested.
     pub bad: u64,
-    /// Trades received again, which are not published again.
+    /// Number of trades received again, which are not published again.
     pub repeated: u64,
-    /// Trades received after a later one; they are published.
+    /// Number of trades received after a later one, which are published.
     pub earlier: u64,
     /// Those of them that had been counted as missing.
     pub recovered: u64,
     /// Ticks left out because a number of them does not fit a tick, or their price the scale of their symbol.
     pub unfit: u64,
-    /// Gaps in trade ids.
+    /// Number of gaps in trade ids.
     pub gaps: u64,
-    /// Trades that are missing in these gaps, without recovered ones.
+    /// Number of trades missing in these gaps.
     pub missing: u64,
-    /// Messages without a tick, by kind.
+    /// Number of messages without a tick, by kind.
     pub passed_over: PassedOver,
 }
 
-/// The meaning of a message for the feed.
+/// Meaning of a message for the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A tick to publish.
@@ -67,20 +67,20 @@ pub enum Outcome {
     Nothing,
     /// A tick with a number that does not fit a tick, or a price that does not fit the scale of its symbol.
     Unfit(FieldProblem),
-    /// A message that does not parse. It is no part of the feed.
+    /// A message that does not parse, and is not part of the feed.
     Bad(FieldProblem),
-    /// A trade that was received before. It is no part of the feed.
+    /// A trade that was received before, and is not part of the feed.
     Repeated,
-    /// The venue refused the subscription, with its reason.
+    /// The venue refused the subscription, for this reason.
     Refused(String),
 }
 
-/// A message that was received.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its meaning.
+    /// Meaning of the message for the feed.
     pub outcome: Outcome,
-    /// The gap that it shows; `None` if it shows none.
+    /// The gap that the message reveals; `None` if it reveals none.
     pub gap: Option<TradeGap>,
     /// The cut that is checked now for all symbols; `None` for none.
     pub checked_cut: Option<Cut>,
@@ -93,7 +93,7 @@ impl Received {
 }
 
 impl LiveSession {
-    /// Begins a feed of tickers as [`LiveVenue::ticker`] returns them. `name` is the venue of their symbols.
+    /// Begins a feed of tickers, in the form that [`LiveVenue::ticker`] returns. `name` is the venue of their symbols.
     pub fn new(venue: LiveVenue, name: &str, tickers: &[String]) -> Self {
         let symbol = |ticker: &String| (format!("{name}:{ticker}"), SymbolState::default());
         Self {
@@ -107,18 +107,18 @@ impl LiveSession {
         }
     }
 
-    /// Sets the scale of a symbol's prices in the log. To be called before the first message.
+    /// Sets the scale that a symbol's prices have in the log. Must be called before the first message.
     pub fn know_scale(&mut self, symbol: &str, scale: u8) {
         self.scales.know(symbol, scale);
     }
 
-    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first one and its scale is not nine
-    /// decimals.
+    /// Returns symbol and scale of the last tick; `None` unless it was the symbol's first tick, with a scale other than
+    /// nine decimals.
     pub fn take_begun_scale(&mut self) -> Option<(String, u8)> {
         self.scales.take_begun()
     }
 
-    /// Takes a message that was received at this time, as a line `<receive ns> <JSON>`.
+    /// Processes a message that was received at this time, given as a line `<receive ns> <JSON>`.
     pub fn receive(&mut self, receive_time_ns: i64, line: &[u8]) -> Received {
         self.counts.messages += 1;
         match self.messages.read(line) {
@@ -146,13 +146,13 @@ impl LiveSession {
         }
     }
 
-    /// Counts a message that is no text, such as a binary one.
+    /// Counts a message that is not text, such as a binary one.
     pub fn receive_other(&mut self) {
         self.counts.messages += 1;
         self.counts.bad += 1;
     }
 
-    /// Notes that the connection ended. Returns the number of the cut.
+    /// Records the end of a connection. Returns the number of the cut.
     pub fn cut(&mut self, time_ns: i64, reason: String) -> usize {
         let number = self.cuts.count();
         let known = self.symbols.values_mut().filter(|state| state.ids.is_known() && state.cut.is_none());
@@ -181,7 +181,7 @@ impl LiveSession {
         self.clock.summary()
     }
 
-    /// Returns the same for the trades since the last call.
+    /// Returns the differences for the trades since the last call; `None` without trades.
     pub fn take_recent_clock(&mut self) -> Option<ClockSummary> {
         self.recent_clock.take()
     }
@@ -320,7 +320,7 @@ mod tests {
         session.receive(7, &line_of(7, text))
     }
 
-    /// Returns the ids and the cut of the gap that a trade shows.
+    /// Returns the ids and the cut of the gap that a trade reveals.
     fn gap(session: &mut LiveSession, ticker: &str, id: i64) -> Option<(i64, i64, Option<usize>)> {
         let received = receive(session, &trade(ticker, id));
         assert!(matches!(received.outcome, Outcome::Tick(_)), "{received:?}");

@@ -1,8 +1,9 @@
-//! The trade ids of one symbol. Venues number a symbol's trades one by one, so a jump tells which trades are missing.
+//! The trade ids of one symbol. Venues number a symbol's trades consecutively, so a jump shows which trades are
+//! missing.
 
 use std::collections::VecDeque;
 
-/// Number of newest ids that are remembered to recognise repeated trades.
+/// Number of newest ids that are kept to recognise repeated trades.
 const REMEMBERED: usize = 1_024;
 
 /// Trades of a symbol that were not received.
@@ -14,11 +15,11 @@ pub struct TradeGap {
     pub from: i64,
     /// Last missing id.
     pub to: i64,
-    /// Event time of the last trade before; `None` if there was none.
+    /// Event time of the last trade before the gap; `None` if there was none.
     pub last_time_ns: Option<i64>,
-    /// Receive time of the message that shows the gap.
+    /// Receive time of the message that revealed the gap.
     pub found_time_ns: i64,
-    /// Number of the cut in the connection that lies between, from 0; `None` within one connection.
+    /// Number of the connection's cut within the gap, from 0; `None` within one connection.
     pub cut: Option<usize>,
 }
 
@@ -29,35 +30,35 @@ impl TradeGap {
     }
 }
 
-/// The place of a trade among those of its symbol.
+/// The position of a trade among those of its symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The next one, or the first one of the session.
+    /// The next trade, or the first one of the session.
     Next,
-    /// It follows missing trades, from the first to the last id.
+    /// The trade follows missing ones, from the first to the last id.
     After(i64, i64),
-    /// It is older than another one, and was not received before.
+    /// The trade is older than another one, and was not received before.
     Earlier,
-    /// It was received before.
+    /// The trade was received before.
     Repeated,
 }
 
 /// Ids of one symbol.
 #[derive(Debug, Default)]
 pub(super) struct TradeIds {
-    /// Greatest id received or found missing; `None` before the first.
+    /// Greatest id received or found missing; `None` before the first trade.
     last: Option<i64>,
     /// Newest ids received.
     newest: VecDeque<i64>,
-    /// Greatest id announced by the venue. It is due at the next announcement, because an announcement may overtake its
-    /// trade.
+    /// Greatest id that the venue has announced. It is checked at the next announcement, because an announcement may
+    /// overtake its trade.
     announced: Option<i64>,
 }
 
 impl TradeIds {
-    /// Takes the id of a trade.
+    /// Processes the id of a trade.
     pub(super) fn take(&mut self, id: i64) -> Place {
-        // Received ids are not above `last`.
+        // Received ids are never above `last`.
         if self.last.is_some_and(|last| id <= last) && self.newest.contains(&id) {
             return Place::Repeated;
         }
@@ -75,8 +76,8 @@ impl TradeIds {
         }
     }
 
-    /// Takes the id of the symbol's newest trade, as the venue says. Returns the missing ids up to the previous such id,
-    /// first and last.
+    /// Processes the id that the venue announces as the symbol's newest trade. Returns the missing ids up to the
+    /// previously announced one, first and last.
     pub(super) fn announce(&mut self, id: i64) -> Option<(i64, i64)> {
         let Some(last) = self.last else {
             self.last = Some(id);
@@ -90,7 +91,7 @@ impl TradeIds {
         Some((last + 1, due))
     }
 
-    /// True if an id is known, so that missing trades show.
+    /// True if an id is known, so that missing trades can be noticed.
     pub(super) fn is_known(&self) -> bool {
         self.last.is_some()
     }

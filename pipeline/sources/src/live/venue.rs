@@ -6,8 +6,8 @@ use crate::binance_capture::BinanceMessages;
 use crate::capture::VenueMessages;
 use crate::coinbase::CoinbaseMessages;
 
-/// Most symbols of one feed. Binance allows 1,024 streams per connection, and the feed names two streams per symbol in
-/// the address, which servers limit to a few KiB.
+/// Greatest number of symbols in one feed. Binance allows 1,024 streams per connection. The feed names two streams per
+/// symbol in the address, which servers limit to a few KiB.
 pub const SYMBOLS_MAX: usize = 100;
 /// Longest ticker in bytes.
 const TICKER_BYTES_MAX: usize = 32;
@@ -30,7 +30,7 @@ impl LiveVenue {
         }
     }
 
-    /// Returns the name of the source that reads recordings of this one.
+    /// Returns the name of the source that reads recordings of this feed.
     pub fn recording_source(self) -> &'static str {
         match self {
             LiveVenue::Binance => "binance-capture",
@@ -38,7 +38,7 @@ impl LiveVenue {
         }
     }
 
-    /// Returns the venue of the symbols, by default.
+    /// Returns the default venue of the symbols.
     pub fn name(self) -> &'static str {
         match self {
             LiveVenue::Binance => "BINANCE",
@@ -54,7 +54,7 @@ impl LiveVenue {
         }
     }
 
-    /// Returns the ticker as the venue's messages have it; the error tells the expected form.
+    /// Returns the ticker as the venue's messages spell it. An error names the expected form.
     pub fn ticker(self, text: &str) -> Result<String, String> {
         let ticker = text.to_ascii_uppercase();
         let (mark, example) = match self {
@@ -69,7 +69,7 @@ impl LiveVenue {
         Err(format!("1 to {TICKER_BYTES_MAX} letters, digits and {mark}, such as {example}"))
     }
 
-    /// Returns the address that asks for the messages of the tickers, below the address of a server.
+    /// Returns the address, on a server, that requests the messages of the tickers.
     pub fn address(self, url: &str, tickers: &[String]) -> String {
         match self {
             LiveVenue::Binance => {
@@ -84,7 +84,7 @@ impl LiveVenue {
         }
     }
 
-    /// Returns the message that asks for the tickers' messages; `None` if the address does so.
+    /// Returns the message that requests the tickers' messages; `None` if the address already does.
     pub fn subscription(self, tickers: &[String]) -> Option<String> {
         match self {
             LiveVenue::Binance => None,
@@ -95,7 +95,7 @@ impl LiveVenue {
         }
     }
 
-    /// Returns the reader of the messages, for symbols of this venue.
+    /// Returns a reader of the messages, for symbols of this venue.
     pub(super) fn messages(self, venue: &str) -> Box<dyn VenueMessages> {
         match self {
             LiveVenue::Binance => Box::new(BinanceMessages::new(venue)),

@@ -12,8 +12,8 @@ pub(super) fn activity(time_ns: i64) -> f64 {
     0.6 + 1.2 * from_noon * from_noon
 }
 
-/// Draws symbols with fixed unequal probabilities in constant time: Walker's alias method, tables after M. D. Vose, "A
-/// linear algorithm for generating random numbers with a given distribution", 1991.
+/// Draws symbols with fixed unequal probabilities in constant time. Uses Walker's alias method with the tables of M. D.
+/// Vose, "A linear algorithm for generating random numbers with a given distribution", 1991.
 pub(super) struct SymbolDraw {
     columns: Vec<AliasColumn>,
 }
@@ -22,12 +22,12 @@ pub(super) struct SymbolDraw {
 struct AliasColumn {
     /// Share of the column's own symbol, out of 2³².
     own_below: u32,
-    /// Symbol with the rest of the column.
+    /// Symbol that has the rest of the column.
     alias: u32,
 }
 
 impl SymbolDraw {
-    /// The n-th symbol has a weight of `1/nˣ`, n from 1.
+    /// Creates a table in which the n-th symbol has a weight of `1/nˣ`, n from 1.
     pub(super) fn zipf(symbols: u32, exponent: f64) -> SymbolDraw {
         let weights: Vec<f64> = (1..=symbols).map(|rank| exp(-exponent * ln(f64::from(rank)))).collect();
         let mean = weights.iter().sum::<f64>() / f64::from(symbols);
@@ -46,7 +46,7 @@ impl SymbolDraw {
                 small.push(giver);
             }
         }
-        // Columns left over by rounding stay whole.
+        // Columns that remain because of rounding stay whole.
         SymbolDraw { columns }
     }
 
@@ -84,7 +84,7 @@ mod tests {
         let total: f64 = (1..=symbols).map(|rank| f64::from(rank).powf(-exponent)).sum();
         for (rank, count) in (1..=symbols).zip(counts) {
             let expected = f64::from(draws) * f64::from(rank).powf(-exponent) / total;
-            // Six standard deviations of a count.
+            // The tolerance is six standard deviations of a count.
             let tolerance = 6.0 * expected.sqrt() + 1.0;
             assert!(
                 (f64::from(count) - expected).abs() < tolerance,

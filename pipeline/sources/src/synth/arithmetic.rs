@@ -1,12 +1,12 @@
 //! Logarithm, exponential and normal quantile from `+ − × ÷ √` alone, so that their bits are the same everywhere.
 //!
-//! They serve the synthetic market, which needs a dozen digits at most; the numeric contract of the stages is
-//! elsewhere. The kernels' functions are more accurate but differ in the last bits. They would change one tick in
-//! 300,000, whereas the ticks of a seed must never change.
+//! They serve the synthetic market, which needs at most a dozen digits; the numeric contract of the stages does not
+//! apply. The kernels' functions are more accurate, but differ in the last bits. They would change one tick in 300,000,
+//! whereas the ticks of a seed must never change.
 
 use std::f64::consts::{LN_2, SQRT_2};
 
-/// Natural logarithm of a positive normal number, to 1e-14.
+/// Returns the natural logarithm of a positive normal number, accurate to 1e-14.
 ///
 /// `x = m · 2ᵏ` with `m` in [√½, √2]; `ln m = 2 artanh s`, `s = (m − 1) / (m + 1)`, |s| ≤ 0.172, by its series.
 pub(super) fn ln(x: f64) -> f64 {
@@ -25,7 +25,7 @@ pub(super) fn ln(x: f64) -> f64 {
     exponent as f64 * LN_2 + 2.0 * s * (1.0 + series)
 }
 
-/// Exponential for |x| ≤ 700, to 1e-13 of its value.
+/// Returns the exponential for |x| ≤ 700, accurate to 1e-13 of its value.
 ///
 /// `eˣ = 2ᵏ · eʳ` with |r| ≤ ½ ln 2, by Taylor's series.
 pub(super) fn exp(x: f64) -> f64 {
@@ -37,8 +37,9 @@ pub(super) fn exp(x: f64) -> f64 {
     series * f64::from_bits(((1_023 + k) as u64) << 52)
 }
 
-/// Quantile of the standard normal distribution for a probability `p` in (0, 1), to 1.2e-9 of its value. P. J. Acklam's
-/// rational approximations, "An algorithm for computing the inverse normal cumulative distribution function", 2003.
+/// Returns the quantile of the standard normal distribution for a probability `p` in (0, 1), accurate to 1.2e-9 of its
+/// value. Uses P. J. Acklam's rational approximations, "An algorithm for computing the inverse normal cumulative
+/// distribution function", 2003.
 pub(super) fn normal_quantile(p: f64) -> f64 {
     const CENTRE_NUMERATOR: [f64; 6] = [
         -3.969683028665376e+01,
@@ -82,7 +83,7 @@ pub(super) fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// Horner's rule, highest power first.
+/// Evaluates a polynomial by Horner's rule, highest power first.
 fn polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
@@ -91,7 +92,7 @@ fn polynomial(coefficients: &[f64], x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Relative error against the platform's own function, which is right to some 1e-16.
+    /// Checks the relative error against the platform's own function, which is accurate to some 1e-16.
     fn check(found: f64, expected: f64, tolerance: f64, what: &str) {
         let error = (found - expected).abs() / expected.abs().max(1.0);
         assert!(error <= tolerance, "{what}: {found} against {expected}, off by {error:e}");
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
     }
 
-    /// Values of tables of the normal distribution (R, `qnorm`).
+    /// Compares with values from tables of the normal distribution (R, `qnorm`).
     #[test]
     fn normal_quantiles() {
         for (p, expected) in [

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::instrument::SYMBOLS_MAX;
 use crate::SourceError;
 
-/// 2024-08-08T00:00:00Z, the beginning of the day of the recordings.
+/// 2024-08-08T00:00:00Z, the start of the day of the recordings.
 const START_TIME_NS: i64 = 1_723_075_200_000_000_000;
 
 /// Settings of the synthetic market.
@@ -15,21 +15,21 @@ pub struct SynthConfig {
     pub symbols: u32,
     /// Number of ticks; `None` for a market that never closes.
     pub ticks: Option<u64>,
-    /// The same seed and settings make the same ticks.
+    /// Seed of the market. The same seed and settings make the same ticks.
     pub seed: u64,
-    /// Event time the market starts at; positive.
+    /// Event time at which the market starts; positive.
     pub start_time_ns: i64,
-    /// Mean number of ticks of all symbols per second of event time, over the day. The U-shape multiplies it by 1.8 at
-    /// midnight UTC and by 0.6 at noon. With the default, 2 million ticks from midnight take about 23 minutes of event
-    /// time.
+    /// Mean number of ticks of all symbols per second of event time, averaged over the day. The U-shape multiplies it
+    /// by 1.8 at midnight UTC and by 0.6 at noon. With the default, 2 million ticks from midnight on take about 23
+    /// minutes of event time.
     pub events_per_second: f64,
-    /// Share of trades among ticks; the rest are quotes. 0 to 100.
+    /// Percentage of trades among ticks; the rest are quotes. 0 to 100.
     pub trade_percent: f64,
-    /// Share of ticks that arrive up to 500 ms after their turn. 0 to 100.
+    /// Percentage of ticks that arrive up to 500 ms after their turn. 0 to 100.
     pub out_of_order_percent: f64,
-    /// Share of ticks that arrive 6 to 20 s after their turn. 0 to 100, with those out of order.
+    /// Percentage of ticks that arrive 6 to 20 s after their turn; together with those out of order 0 to 100.
     pub late_percent: f64,
-    /// Inequality of symbols: the n-th one's activity is proportional to 1/nˣ. 0 (equal) to 4.
+    /// Inequality of symbols: the activity of the n-th symbol is proportional to 1/nˣ. 0 (equal) to 4.
     pub zipf_exponent: f64,
 }
 

@@ -7,26 +7,26 @@ use warptape_events::tick::Tick;
 
 use super::random::{Random, STREAM_DELAYS};
 
-/// From the venue to the recorder, for every tick.
+/// Time from the venue to the recorder, for every tick.
 const LATENCY_NS: i64 = 250_000;
 const OUT_OF_ORDER_NS_MIN: i64 = 1_000_000;
 const OUT_OF_ORDER_NS_MAX: i64 = 500_000_000;
 const LATE_NS_MIN: i64 = 6_000_000_000;
 const LATE_NS_MAX: i64 = 20_000_000_000;
-/// Greatest time from event to receipt.
+/// Greatest time from an event to its receipt.
 pub(super) const DELAY_NS_MAX: i64 = LATENCY_NS + LATE_NS_MAX;
 /// Greatest number of ticks held back at once; further ticks are not delayed.
 const HELD_MAX: usize = 1 << 16;
 
-/// Holds ticks back and gives them out by receive time.
+/// Holds ticks back and returns them in order of receive time.
 pub(super) struct Delays {
     random: Random,
-    /// A draw below is late.
+    /// A tick is late if its draw is below this value.
     late_below: u64,
-    /// A draw below, and not late, is out of order.
+    /// A tick is out of order if its draw is below this value and it is not late.
     out_of_order_below: u64,
     held: BinaryHeap<Reverse<Held>>,
-    /// Ticks held so far: ties by receive time go in this order.
+    /// Number of ticks held so far, which orders ticks of the same receive time.
     sequence: u64,
 }
 
@@ -46,7 +46,7 @@ impl Delays {
         }
     }
 
-    /// Sets the tick's receive time; gives it back where it is on time, else holds it.
+    /// Sets the tick's receive time. Returns the tick if it is on time; otherwise holds it.
     pub(super) fn pass(&mut self, mut tick: Tick) -> Option<Tick> {
         tick.receive_time_ns = tick.event_time_ns + LATENCY_NS;
         let draw = self.random.next_u64();
@@ -64,7 +64,7 @@ impl Delays {
         None
     }
 
-    /// The earliest tick held, where it arrives at `time_ns` or before.
+    /// Returns the earliest held tick if it arrives at or before `time_ns`.
     pub(super) fn pop_until(&mut self, time_ns: i64) -> Option<Tick> {
         let Reverse(first) = self.held.peek()?;
         if first.tick.receive_time_ns > time_ns {

@@ -1,4 +1,4 @@
-//! One symbol: its price, its book, and their ticks.
+//! One symbol: its price, its book, and its ticks.
 
 use warptape_events::tick::{Scales, Side, Tick, TickKind};
 
@@ -6,27 +6,28 @@ use super::arithmetic::{exp, ln};
 use super::market_factor::{YEAR_SECONDS_SQRT, jump};
 use super::random::{Random, STREAM_INSTRUMENTS};
 
-/// Names have four letters.
+/// Number of names with four letters.
 pub(super) const SYMBOLS_MAX: u32 = 26 * 26 * 26 * 26;
 
-/// Prices start between these, log-uniformly.
+/// Initial prices are between these limits, distributed log-uniformly.
 const PRICE_MIN: f64 = 0.5;
 const PRICE_MAX: f64 = 50_000.0;
-/// A price step is the power of ten at most this part of the price at the start, so prices are 1e5 to 1e6 steps.
+/// Greatest part of the initial price that a price step may be. The step is a power of ten, so prices are 1e5 to 1e6
+/// steps.
 const STEP_OF_PRICE: f64 = 1e-5;
-/// A price never leaves this range around its start: it is reflected there, as far as it overshot. It keeps prices
-/// positive and within an `i64` over any time.
+/// Range around the initial price that a price never leaves, as a factor. A price beyond it is reflected at the limit.
+/// The range keeps prices positive and within an `i64` for any time.
 const PRICE_RANGE: f64 = 8.0;
-/// Greatest return of one tick, either way; a jump of this size is hundreds of deviations away.
+/// Greatest return of one tick, up or down; a jump of this size is hundreds of deviations away.
 const RETURN_MAX: f64 = 0.5;
 /// Median value of a trade or of a level, in the currency of the price.
 const VALUE_MEDIAN: f64 = 1_500.0;
-/// Sizes are whole lots; the median is 100 to 1000 of them.
+/// Least number of lots in the median size, which is 100 to 1000 lots. Sizes are whole lots.
 const LOTS_OF_MEDIAN: f64 = 100.0;
 const SIZE_DEVIATION: f64 = 1.2;
 const JUMPS_PER_SECOND: f64 = 2.0 / 3_600.0;
 const JUMP_DEVIATION: f64 = 0.004;
-/// Aggressors come in runs: the next one is on the same side with this probability, in percent.
+/// Probability in percent that the next aggressor is on the same side, so that aggressors come in runs.
 const SAME_SIDE_PERCENT: f64 = 60.0;
 
 /// The constant properties of a symbol.
@@ -39,7 +40,7 @@ struct Character {
     spread_steps_max: u64,
     /// Exposure to the market factor.
     beta: f64,
-    /// Own volatility per √second.
+    /// The symbol's own volatility per √second.
     volatility: f64,
     price_steps_min: f64,
     price_steps_max: f64,
@@ -54,7 +55,7 @@ pub(super) struct Instrument {
     /// Time and level of the market factor at the price's last move.
     moved_time_ns: i64,
     moved_level: f64,
-    /// The standing book, in steps; 0 before the first quote.
+    /// The current book, in steps; 0 before the first quote.
     bid_steps: i64,
     ask_steps: i64,
     last_side: Side,
@@ -62,7 +63,7 @@ pub(super) struct Instrument {
 }
 
 impl Instrument {
-    /// Makes the symbol of this number. Its character depends only on seed and number.
+    /// Creates the symbol with this number. Its properties depend only on seed and number.
     pub(super) fn new(seed: u64, index: u32, start_time_ns: i64) -> Instrument {
         let mut random = Random::stream(seed, STREAM_INSTRUMENTS + u64::from(index));
         let price = exp(random.between(ln(PRICE_MIN), ln(PRICE_MAX)));
@@ -120,7 +121,7 @@ impl Instrument {
         }
     }
 
-    /// Makes a trade against the standing book; only after a quote.
+    /// Makes a trade against the current book. There must have been a quote.
     pub(super) fn trade(&mut self, time_ns: i64, random: &mut Random) -> Tick {
         debug_assert!(self.has_book(), "a trade needs a book");
         if random.next_u64() >= Random::below_percent(SAME_SIDE_PERCENT) {
@@ -172,7 +173,7 @@ impl Instrument {
     }
 }
 
-/// `SYNTH:AAAA` for 0, `SYNTH:AAAB` for 1.
+/// Returns `SYNTH:AAAA` for 0, `SYNTH:AAAB` for 1.
 fn symbol_name(index: u32) -> String {
     let letter = |place: u32| char::from(b'A' + (index / 26_u32.pow(place) % 26) as u8);
     let mut name = String::from("SYNTH:");
@@ -180,12 +181,12 @@ fn symbol_name(index: u32) -> String {
     name
 }
 
-/// The nearest integer of a positive number, halves upwards.
+/// Returns the integer nearest to a positive number; halves are rounded up.
 fn nearest(value: f64) -> i64 {
     (value + 0.5) as i64
 }
 
-/// For values of 1e-9 and more.
+/// Returns the greatest power of ten that is at most the value. Values must be at least 1e-9.
 fn power_of_ten_at_most(value: f64) -> f64 {
     let mut power = 1e-9;
     while power * 10.0 <= value {
@@ -231,7 +232,7 @@ mod tests {
         let mut instrument = Instrument::new(5, 0, 0);
         let (low, high) = (instrument.character.price_steps_min, instrument.character.price_steps_max);
         let (mut lowest, mut highest) = (f64::MAX, 0.0_f64);
-        // A tick in ten days, for 2,700 years less the limits of 64 bits.
+        // One tick in ten days, for 2,700 years if 64 bits allowed it.
         for step in 1..10_000 {
             instrument.move_price(step * 864_000_000_000_000, 0.0, &mut random);
             lowest = lowest.min(instrument.price_steps);

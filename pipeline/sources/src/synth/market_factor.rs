@@ -1,19 +1,19 @@
-//! The common part of all returns.
+//! The part that all returns have in common.
 
 use super::random::{Random, STREAM_MARKET};
 
-/// The factor moves on a grid: symbols that tick between two points see the same level.
+/// Distance between the factor's moves: symbols that tick between two of them see the same level.
 const GRID_NS: i64 = 50_000_000;
-/// 40 % a year, per √second: a year of continuous trading has 31,536,000 s.
+/// Volatility of 40 % a year, per √second. A year of continuous trading has 31,536,000 s.
 const VOLATILITY: f64 = 0.4 / YEAR_SECONDS_SQRT;
-/// √31,536,000.
+/// √31,536,000, the square root of the seconds in a year.
 pub(super) const YEAR_SECONDS_SQRT: f64 = 5_615.692_298_844;
 const JUMPS_PER_SECOND: f64 = 1.0 / 3_600.0;
-/// Markets jump down more than up.
+/// Mean jump: markets jump down more than up.
 const JUMP_MEAN: f64 = -0.000_5;
 const JUMP_DEVIATION: f64 = 0.003;
 
-/// A jump-diffusion; its level is the sum of returns so far.
+/// The market factor, a jump-diffusion. Its level is the sum of returns so far.
 pub(super) struct MarketFactor {
     random: Random,
     level: f64,
@@ -26,7 +26,7 @@ impl MarketFactor {
         MarketFactor { random: Random::stream(seed, STREAM_MARKET), level: 0.0, time_ns: start_time_ns }
     }
 
-    /// Moves to the last point of the grid at or before `time_ns`, in one step however far it is.
+    /// Moves to the last point of the grid at or before `time_ns`, in one step for any distance.
     pub(super) fn advance(&mut self, time_ns: i64) {
         let steps = (time_ns - self.time_ns) / GRID_NS;
         if steps <= 0 {
@@ -43,7 +43,8 @@ impl MarketFactor {
     }
 }
 
-/// The jump within some seconds, mostly none: at most one, which is right where jumps are rarer than ticks.
+/// Returns the jump within some seconds, usually 0. At most one jump is drawn, which is accurate if jumps are rarer
+/// than ticks.
 pub(super) fn jump(random: &mut Random, seconds: f64, per_second: f64, mean: f64, deviation: f64) -> f64 {
     if random.uniform() < seconds * per_second { mean + deviation * random.normal() } else { 0.0 }
 }

@@ -1,17 +1,17 @@
-//! A synthetic market: deterministic by seed, on every platform.
+//! A synthetic market, which is determined by its seed and equal on every platform.
 //!
 //! - **Prices**: Merton jump-diffusions, correlated through one market factor. The return of symbol *i* over *dt* is
 //!   `β_i · dM + σ_i · √dt · N(0,1) + jumps`, where *M* is a jump-diffusion too (R. C. Merton, "Option pricing when
 //!   underlying stock returns are discontinuous", 1976). Returns are simple, not logarithmic: over the milliseconds
-//!   between ticks the two are the same.
+//!   between ticks the two are equal.
 //! - **Activity**: symbols are drawn by Zipf's law; arrivals are Poisson with a rate that is U-shaped over the UTC day.
-//! - **Ticks**: quotes around the price, and trades at the standing bid or offer, one in four as in the recordings.
-//!   Sizes are log-normal. The first tick of a symbol is a quote.
-//! - **Disorder**: ticks arrive by receive time; a few are held back up to 500 ms, fewer by more than 5 s.
+//! - **Ticks**: quotes around the price, and trades at the current bid or ask, one in four as in the recordings. Sizes
+//!   are log-normal. The first tick of a symbol is a quote.
+//! - **Disorder**: ticks arrive in order of receive time; a few are held back by up to 500 ms, fewer by more than 5 s.
 //!
-//! Floats use only `+ − × ÷ √`, which IEEE 754 rounds the same everywhere, and approximations built of them
-//! ([`arithmetic`]). They use no `exp` or `ln` of a platform's library and no fused multiply-add. The ticks of a seed
-//! are pinned by a test.
+//! Floats use only `+ − × ÷ √`, which IEEE 754 rounds the same everywhere, and approximations built from them
+//! ([`arithmetic`]). They use no `exp` or `ln` of a platform's library and no fused multiply-add. A test fixes the
+//! ticks of a seed.
 
 mod activity;
 mod arithmetic;
@@ -37,7 +37,7 @@ pub use self::config::SynthConfig;
 /// Ticks of the synthetic market.
 pub struct SynthSource {
     ticks: Option<u64>,
-    /// Largest number of ticks to return.
+    /// Greatest number of ticks to return; `None` for all.
     given_max: Option<u64>,
     /// Number of ticks made so far; some may still be held back.
     made: u64,
@@ -54,15 +54,15 @@ pub struct SynthSource {
     draw: SymbolDraw,
     instruments: Vec<Instrument>,
     delays: Delays,
-    /// A punctual tick that waits for delayed ticks arriving before it.
+    /// A tick that is on time, and waits for delayed ticks that arrive before it.
     on_time: Option<Tick>,
 }
 
 impl SynthSource {
-    /// A market as configured.
+    /// Creates the configured market.
     ///
     /// # Errors
-    /// Names the first setting that is out of its range.
+    /// If a setting is out of its range; the error names the first.
     pub fn new(config: SynthConfig) -> Result<SynthSource, SourceError> {
         config.check()?;
         let instruments =
@@ -90,19 +90,20 @@ impl SynthSource {
         SynthSource { given_max: Some(ticks), ..self }
     }
 
-    /// Ticks given out so far, of all where the number is limited.
+    /// Returns the number of ticks returned so far, and the total if it is limited.
     pub fn progress(&self) -> SourceProgress {
         SourceProgress { done: self.given, total: self.given_max.or(self.ticks), unit: ProgressUnit::Ticks }
     }
 
-    /// Returns the next tick in order of event time; `None` once all are made, or at the end of time (the year 2262).
+    /// Returns the next tick in order of event time; `None` once all are made, or at the end of representable time (the
+    /// year 2262).
     fn make(&mut self) -> Option<Tick> {
         if self.ticks.is_some_and(|ticks| self.made >= ticks) {
             return None;
         }
         let gap_ns = -ln(self.random.uniform()) * self.gap_ns / activity(self.time_ns);
         let time_ns = self.time_ns.checked_add((gap_ns as i64).max(1))?;
-        // A delayed tick arrives later than its event time: there must be room for that, too.
+        // A delayed tick arrives after its event time, which must be representable, too.
         time_ns.checked_add(delays::DELAY_NS_MAX)?;
         self.time_ns = time_ns;
         self.made += 1;
@@ -117,7 +118,7 @@ impl SynthSource {
     }
 }
 
-/// The market as a source for `feed`. None of its ticks fails.
+/// The market as a source for `feed`. No tick is an error.
 pub struct SynthTicks(pub SynthSource);
 
 impl Iterator for SynthTicks {

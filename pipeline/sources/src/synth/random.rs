@@ -11,11 +11,11 @@ pub(super) const STREAM_TICKS: u64 = 1;
 pub(super) const STREAM_MARKET: u64 = 2;
 /// Stream of delays.
 pub(super) const STREAM_DELAYS: u64 = 3;
-/// Stream of the first symbol's character; the others follow.
+/// Stream of the first symbol's properties; the other symbols follow.
 pub(super) const STREAM_INSTRUMENTS: u64 = 1 << 32;
 
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-/// 2⁻⁵³.
+/// 2⁻⁵³, the unit of uniform numbers.
 const UNIFORM_UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 
 /// One stream of numbers.
@@ -24,12 +24,12 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// The generator as published.
+    /// Creates the generator as published.
     pub(super) fn seeded(seed: u64) -> Random {
         Random { state: seed }
     }
 
-    /// One of the streams of a seed, far from the others.
+    /// Creates one of the streams of a seed, far from the others.
     pub(super) fn stream(seed: u64, stream: u64) -> Random {
         let mut streams = Random::seeded(seed ^ stream.wrapping_mul(GAMMA).rotate_left(31));
         Random::seeded(streams.next_u64())
@@ -42,29 +42,29 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform in (0, 1), never 0 or 1: one of 2⁵² midpoints.
+    /// Draws uniformly from (0, 1), never 0 or 1: one of 2⁵² midpoints.
     pub(super) fn uniform(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 * 2.0 + 1.0) * UNIFORM_UNIT
     }
 
-    /// Uniform in `low..high`.
+    /// Draws uniformly from `low..high`.
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.uniform()
     }
 
-    /// Uniform in `0..count`; the bias of 2⁻⁶⁴ · count is nothing here.
+    /// Draws uniformly from `0..count`. The bias of 2⁻⁶⁴ · count does not matter here.
     pub(super) fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
-    /// Normal with mean 0 and variance 1.
+    /// Draws from the normal distribution with mean 0 and variance 1.
     pub(super) fn normal(&mut self) -> f64 {
         normal_quantile(self.uniform())
     }
 
-    /// The bound that `next_u64` falls below with this probability.
+    /// Returns the bound below which `next_u64` falls with this probability.
     pub(super) fn below_percent(percent: f64) -> u64 {
-        // 2⁶⁴ saturates to the greatest number, which is missed once in 2⁶⁴ draws.
+        // 2⁶⁴ saturates to the greatest number, which one draw in 2⁶⁴ is not below.
         (percent / 100.0 * 18_446_744_073_709_551_616.0) as u64
     }
 }
@@ -73,7 +73,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Output of the reference implementation for these seeds.
+    /// Compares with the output of the reference implementation for these seeds.
     #[test]
     fn published_vectors() {
         let numbers = |seed| {

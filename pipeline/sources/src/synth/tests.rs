@@ -1,4 +1,4 @@
-//! Required properties of the synthetic market, checked on whole streams.
+//! Checks required properties of the synthetic market on whole streams.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn config(symbols: u32, ticks: u64, seed: u64) -> SynthConfig {
     SynthConfig { symbols, ticks: Some(ticks), seed, ..SynthConfig::default() }
 }
 
-/// FNV-1a over every field.
+/// Returns the FNV-1a digest over all fields.
 fn digest(ticks: &[Tick]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut eat = |bytes: &[u8]| {
@@ -41,7 +41,7 @@ fn digest(ticks: &[Tick]) -> u64 {
     hash
 }
 
-/// The same on every platform: a change here changes what every recorded demo and every seed means.
+/// The ticks are the same on every platform. A change here changes the meaning of every recorded demo and every seed.
 #[test]
 fn a_seed_gives_these_ticks() {
     let all = ticks(config(200, 100_000, 42));
@@ -50,7 +50,7 @@ fn a_seed_gives_these_ticks() {
     assert_ne!(digest(&all), digest(&ticks(config(200, 100_000, 43))));
 }
 
-/// The beginning does not depend on how many ticks follow, up to those that are held back.
+/// The beginning does not depend on the number of ticks that follow, except for ticks that are held back.
 #[test]
 fn an_endless_market_begins_the_same() {
     let limited = ticks(config(20, 10_000, 9));
@@ -64,7 +64,7 @@ fn an_endless_market_begins_the_same() {
 fn ticks_are_well_formed() {
     let mut books: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     let mut trades: BTreeMap<String, i64> = BTreeMap::new();
-    // Without delays, so that a trade can be compared with the book before it.
+    // There are no delays, so that a trade can be compared with the book before it.
     let in_order = SynthConfig { out_of_order_percent: 0.0, late_percent: 0.0, ..config(300, 200_000, 4) };
     for tick in ticks(in_order) {
         let book = books.get(&tick.symbol).copied();
@@ -114,7 +114,7 @@ fn a_few_ticks_are_out_of_order_and_fewer_late() {
     let all = ticks(config(100, 400_000, 6));
     let (mut received_ns, mut event_ns_max) = (0, 0);
     let (mut disordered, mut late) = (0, 0);
-    // Once the market has closed, those held back come out although nothing passed them.
+    // Once the market has closed, held ticks are returned although no later tick passes them.
     let closed_ns = all.iter().map(|tick| tick.event_time_ns).max().expect("ticks");
     for tick in all.iter().filter(|tick| tick.receive_time_ns <= closed_ns) {
         assert!(received_ns <= tick.receive_time_ns, "ticks arrive by receive time");
@@ -146,7 +146,7 @@ fn activity_follows_the_day() {
     assert!((2.5..3.2).contains(&(f64::from(open) / f64::from(noon))), "{hours:?}");
 }
 
-/// Returns of two symbols over seconds, from the mids of their quotes.
+/// Computes the returns of two symbols over seconds, from the mids of their quotes.
 fn returns(seed: u64) -> (Vec<f64>, Vec<f64>) {
     let dense = SynthConfig { zipf_exponent: 0.0, events_per_second: 100.0, ..config(2, 400_000, seed) };
     let start_ns = dense.start_time_ns;

@@ -57,7 +57,7 @@ Example: warptape replay debug --at 2026-11-24T03:01:00Z --break 'decision=Dispa
          warptape replay debug --break 'lane=cuda:1 && queue>1000' -o json --count 3 --log sqlite:market.db"
 }
 
-/// A condition; times in it are RFC 3339.
+/// Parses a condition; times in it are RFC 3339.
 pub fn parse_condition(text: &str) -> Result<Predicate, String> {
     Predicate::parse(text, &|time| parse_time(time).ok()).map_err(|error| error.to_string())
 }

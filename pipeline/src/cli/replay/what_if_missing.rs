@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-/// Arguments of `warptape replay what-if`, none of them known in a build without the feature `lab`.
+/// Arguments of `warptape replay what-if`, for a build without the feature `lab`, which knows none of them.
 #[derive(Clone, Debug, Args)]
 pub struct WhatIfArgs {
     /// All arguments as given.

@@ -1,8 +1,8 @@
-//! Bytes for people: sixteen a line, as hex digits and as ASCII.
+//! Dumps of bytes for people: sixteen a line, as hex digits and as ASCII.
 
 const BYTES_PER_LINE: usize = 16;
 
-/// The lines of a dump, each with the place of its first byte.
+/// Returns the lines of a dump, each with the offset of its first byte.
 pub fn lines(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
     bytes.chunks(BYTES_PER_LINE).enumerate().map(|(index, chunk)| {
         let mut line = format!("{:08x} ", index * BYTES_PER_LINE);

@@ -17,7 +17,7 @@ pub struct Letters<'a> {
 pub struct Letter {
     pub partition: i32,
     pub record: Record,
-    /// The dead letter; an error if the record is none, because other programs may write to the topic.
+    /// The dead letter; an error if the record cannot be decoded as one, because other programs may write to the topic.
     pub content: Result<DeadLetter, DecodeError>,
 }
 

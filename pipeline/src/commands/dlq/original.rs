@@ -1,4 +1,4 @@
-//! The whole record of a dead letter that holds only part of it, read from its topic while that keeps it.
+//! Reads the whole record of a dead letter that holds only part of it, while the record's topic still keeps it.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub fn whole(log: &dyn EventLog, letter: DeadLetter) -> Result<Result<DeadLetter
     })
 }
 
-/// Returns the reason why a log would not take a record; `None` if it would.
+/// Returns the reason why a log would refuse the record as too large; `None` if it would take it.
 pub fn too_large(letter: &DeadLetter, bytes_max: usize) -> Option<String> {
     let bytes = letter.value.len() + letter.key.as_ref().map_or(0, Vec::len);
     (bytes > bytes_max).then(|| {
@@ -63,7 +63,7 @@ fn record_at(log: &dyn EventLog, source: &TopicPartition, offset: i64) -> Result
     }
     reader.seek(source, offset)?;
     let deadline = Instant::now() + WAIT_MAX;
-    // A compacted record is missing: the next one or the end comes then.
+    // If compaction has removed the record, the reader gets the next record or reaches the end.
     while reader.position(source)? <= offset && Instant::now() < deadline {
         if let Fetched::Records { records, .. } = reader.poll(POLL, 1, 1)? {
             return Ok(records.into_iter().find(|record| record.offset == offset));

@@ -1,8 +1,9 @@
 //! `warptape dlq replay`: sends the original bytes of dead letters back to their topics.
 //!
-//! A consumer group of its own holds the progress: the committed offset of a partition is the next letter to replay. It
-//! commits in the transaction that sends the records, so a second call goes on where the first one ended, however that
-//! was. Two calls at once share a transactional id: the newer fences the older before it reads the older's progress.
+//! The progress is kept in a separate consumer group: the committed offset of a partition is the next letter to replay.
+//! The offset is committed in the transaction that sends the records. So a second call continues after the last commit
+//! of the first one, even if the first one crashed. Two concurrent calls share a transactional id, and the newer one
+//! fences the older one before it reads the older one's progress.
 //!
 //! Contents of a letter are not trusted, because anybody may write one. Records go only to the topics that the pipeline
 //! reads.
@@ -38,7 +39,7 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
     let OpenLog { bare, .. } = open_log(settings, Purpose::Resend)?;
     let group = format!("{}.dlq", settings.engine.group);
     let targets = targets(&*bare, settings)?;
-    // Read before the producer exists, because the producer keeps to these limits.
+    // The producer refuses larger records, so the limits are read before it exists.
     let bytes_max = bare.record_bytes_max(&targets.keys().map(String::as_str).collect::<Vec<_>>())?;
     let mut resend = Resend {
         bytes_max: targets.keys().cloned().zip(bytes_max).collect(),
@@ -66,9 +67,9 @@ pub fn execute(args: &DlqReplayArgs, settings: &Settings) -> anyhow::Result<Exit
 
 struct Resend<'a> {
     producer: Box<dyn Producer>,
-    /// The topics that the pipeline reads, each with its number of partitions: no record is sent elsewhere.
+    /// The topics that the pipeline reads, each with its number of partitions. Records are sent to no other topic.
     targets: BTreeMap<String, i32>,
-    /// The largest record that each topic takes.
+    /// The largest record that each topic accepts, in bytes.
     bytes_max: BTreeMap<String, usize>,
     log: &'a dyn EventLog,
     letters: &'a Letters<'a>,
@@ -89,18 +90,18 @@ struct Pending {
 struct Counts {
     /// Number of records that were sent, by topic and partition.
     sent: BTreeMap<(String, i32), u64>,
-    /// Records sent that an earlier call had sent.
+    /// Number of sent records that an earlier call had sent as well.
     again: u64,
-    /// True if letters that an earlier call had passed were not sent again.
+    /// True if letters were skipped because an earlier call had passed them.
     passes_over: bool,
     unreadable: u64,
     /// Number of records that were not sent because the pipeline does not read their topic, by topic and partition.
     refused: BTreeMap<(String, i32), u64>,
-    /// Letters whose records are gone or too large.
+    /// Number of letters whose records are gone or too large.
     unsendable: u64,
 }
 
-/// Returns the topics of records that are processed, as configured and as they are in the log.
+/// Returns the topics in the log whose records the pipeline processes, each with its number of partitions.
 fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<String, i32>> {
     let names = &settings.topics.names;
     let read = log.topics_named(&[&names.ticks, &names.risk_requests])?;
@@ -108,7 +109,7 @@ fn targets(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<BTreeMap<S
 }
 
 impl Resend<'_> {
-    /// Sends all letters that were not replayed yet.
+    /// Sends all letters of a partition that were not replayed yet.
     fn rest(&mut self, partition: i32) -> anyhow::Result<()> {
         let whole = self.letters.offsets(partition);
         let from = self.replayed_before(partition)?.clamp(whole.first, whole.next);
@@ -120,11 +121,11 @@ impl Resend<'_> {
             self.add(letter)?;
             if self.pending.is_due() { self.commit(Some((partition, next))) } else { Ok(()) }
         })?;
-        // Also passes unreadable records at the end.
+        // The progress also moves past unreadable records at the end.
         if whole.next > from { self.commit(Some((partition, whole.next))) } else { Ok(()) }
     }
 
-    /// Sends exactly these letters, replayed before or not. The progress of the partition stays as it is.
+    /// Sends all letters in the range, even those already replayed. The partition's progress does not change.
     fn range(&mut self, partition: i32, range: Range) -> anyhow::Result<()> {
         let before = self.replayed_before(partition)?;
         let letters = self.letters;
@@ -165,7 +166,7 @@ impl Resend<'_> {
         Ok(())
     }
 
-    /// Returns a letter with its whole record, or the reason why that cannot be sent.
+    /// Returns a letter with its whole record, or the reason why the record cannot be sent.
     fn whole(&self, letter: DeadLetter) -> anyhow::Result<Result<DeadLetter, String>> {
         Ok(original::whole(self.log, letter)?.and_then(|letter| {
             let bytes_max = self.bytes_max.get(&letter.topic);

@@ -1,4 +1,4 @@
-//! CSV files, which are surveyed before they are fed.
+//! CSV files: a survey reads them once before they are fed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,20 +24,20 @@ pub struct CsvFeed {
     config: CsvConfig,
     /// Order of the rows of each file; empty if a file cannot be read twice.
     orders: Vec<FileOrder>,
-    /// The files, opened at once if one of them is a pipe; `None` otherwise.
+    /// The files, already opened if one of them is a pipe; `None` otherwise.
     opened: Option<CsvSource>,
     /// True if gaps are followed.
     follow_gaps: bool,
-    /// Gaps of the files; `None` if they cannot be read twice.
+    /// Gaps of the files; `None` if a file cannot be read twice.
     gaps: Option<Gaps>,
-    /// Earliest ticks of the files, if they can be read twice.
+    /// Earliest ticks of the files; empty if a file cannot be read twice.
     earliest: EarliestTicks,
     /// Symbols whose prices have more than nine decimals, or are too large for nine.
     scaled: BTreeSet<String>,
 }
 
 impl CsvFeed {
-    /// Reads all files once, unless one is a pipe, and refuses those with ticks that `run` would not take.
+    /// Reads all files once, unless one is a pipe. Refuses files with ticks that `run` would not take.
     pub fn look_at(args: &CsvArgs, stages: &StageConfig, interrupt: &Interrupt) -> anyhow::Result<CsvFeed> {
         let mapping = |map: &String| anyhow::Ok(map.parse::<CsvMapping>()?.rounded(args.round));
         let config = CsvConfig {
@@ -76,7 +76,7 @@ impl CsvFeed {
         Ok(feed)
     }
 
-    /// Reads the files in their own order, and again in the order of times if that differs and they may have gaps.
+    /// Reads the files in file order. Reads them again in the order of times if that differs and they may have gaps.
     fn survey(&mut self, scales: &BTreeMap<String, u8>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let survey = CsvSource::open_to_survey(&self.paths, &self.config)?;
         let (mut gaps, survey) = self.look_for_gaps(survey, scales, interrupt)?;
@@ -111,7 +111,7 @@ impl CsvFeed {
         Ok((gaps, *survey))
     }
 
-    /// Refuses gaps if no option says what to do with them.
+    /// Refuses gaps unless an option says how to treat them.
     fn refuse_gaps(&self, gaps: &Gaps) -> Result<(), SourceError> {
         for (file, path) in self.paths.iter().enumerate() {
             let Some(gap) = gaps.of_input(file) else { continue };
@@ -129,7 +129,7 @@ impl CsvFeed {
         Ok(())
     }
 
-    /// Refuses rows far from the log's event time, unless they are to be fed in their own order.
+    /// Refuses rows far from the log's event time, unless the rows are fed in file order.
     pub fn refuse_far(&self, log: &LogTimes, inputs: &[FeedInput], before: &[u64]) -> Result<(), UsageError> {
         if self.config.order == FeedOrder::Kept {
             return Ok(());
@@ -146,7 +146,7 @@ impl CsvFeed {
         self.opened.is_none().then(|| self.earliest.clone())
     }
 
-    /// Returns the treatment of gaps. `known` are those of surveyed files that are not fed in their own order.
+    /// Returns the treatment of gaps. `known` builds it from the gaps of surveyed files that are sorted or follow gaps.
     pub fn gaps(
         &self,
         watched: impl FnOnce() -> FeedGaps,
@@ -171,7 +171,7 @@ impl CsvFeed {
         let venue = self.config.venue.as_deref().unwrap_or_default();
         let in_order_of_rows = match self.config.mapping(file) {
             Some(mapping) => format!("csv venue={venue} mapping={}", mapping.canonical()),
-            // The dump's name says what its ticks are.
+            // A dump's name states the kind of its ticks.
             None => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let round = self.config.round.map_or_else(String::new, |round| format!(" round={round}"));
@@ -184,7 +184,7 @@ impl CsvFeed {
         FeedInput { source, path: Some(path.to_owned()), is_sorted, other_order: Some(other) }
     }
 
-    /// Returns the scales in the log for symbols with prices of other scales than nine decimals in the files.
+    /// Returns the log's scales of the symbols whose prices need another scale than nine decimals.
     pub fn scales_in_log(
         &self,
         log: &dyn EventLog,
@@ -195,7 +195,7 @@ impl CsvFeed {
         Ok(scales_in_log(log, ticks, partitions, &self.scaled, interrupt)?)
     }
 
-    /// Surveys the files again if symbols have scales in the log that prices must have.
+    /// Surveys the files again if the log has scales for some symbols, because prices must fit those scales.
     pub fn know_scales(
         &mut self,
         scales: &BTreeMap<String, u8>,

@@ -1,5 +1,5 @@
-//! Gaps in a feed, after which `run` takes the first ticks for wrong. They are reported, or followed by `SetEventTime`
-//! records.
+//! Gaps in a feed: `run` rejects the first ticks after a gap as wrong. The feed reports gaps, or follows them with
+//! `SetEventTime` records.
 
 use std::path::Path;
 
@@ -18,32 +18,32 @@ use warptape_sources::{EarliestTicks, GapFollower, GapSummary, GapSurvey, Gaps, 
 
 /// Treatments of gaps.
 pub enum FeedGaps {
-    /// The ticks were not surveyed before: they are surveyed while they are fed.
+    /// Ticks without an earlier survey, which are surveyed while they are fed.
     Watched(Box<GapSurvey>),
-    /// All remarks are known, for now or for the end.
+    /// All remarks are known in advance, and printed at the end.
     Told(Vec<String>),
-    /// The gaps are known.
+    /// The gaps are known from a survey.
     Known(Box<KnownGaps>),
 }
 
 /// Gaps of surveyed ticks.
 pub struct KnownGaps {
     follower: GapFollower,
-    /// Ticks of each input in the log that the source still has to pass.
+    /// Number of ticks, by input, that the log already has and the source has yet to pass.
     left: Vec<u64>,
     /// True if gaps are followed, false if they are counted.
     are_followed: bool,
-    /// True for each partition without ticks, which follows any time.
+    /// True for each partition without ticks, which accepts any first event time.
     is_empty: Vec<bool>,
-    /// Name in the records that set event time: the publisher's.
+    /// Name of the publisher, written to the records that set event time.
     by: String,
     /// Number of gaps met so far.
     met: u64,
 }
 
 impl KnownGaps {
-    /// Builds the treatment of gaps in ticks for these partitions. `before` has the number of ticks of each input that
-    /// are in the log.
+    /// Builds the treatment of gaps for these partitions. `before` has the number of ticks of each input that the log
+    /// already has.
     pub fn new(follower: GapFollower, are_followed: bool, before: &[u64], by: String) -> KnownGaps {
         KnownGaps { follower, left: before.to_vec(), are_followed, is_empty: Vec::new(), by, met: 0 }
     }
@@ -63,7 +63,7 @@ impl KnownGaps {
         Ok(self)
     }
 
-    /// Writes the record that goes before a tick. Returns false if the tick must not be published.
+    /// Writes the `SetEventTime` record that a tick needs before it. Returns false if the tick must not be published.
     fn take(&mut self, input: usize, tick: &Tick, publisher: &mut Publisher) -> Result<bool, PublishError> {
         let is_published = self.left[input] == 0;
         self.left[input] = self.left[input].saturating_sub(1);
@@ -87,7 +87,7 @@ impl KnownGaps {
 }
 
 impl FeedGaps {
-    /// Has the source leave out ticks that are in the log, unless they have to be surveyed.
+    /// Makes the source skip ticks that the log already has, unless the survey needs them.
     pub fn leave(&self, source: &mut Source, before: &[u64]) {
         if let FeedGaps::Known(_) = self {
             return;
@@ -122,12 +122,12 @@ impl FeedGaps {
         }
     }
 
-    /// True if rows far ahead of the log do no harm, because gaps are followed.
+    /// True if gaps are followed; rows far ahead of the log then do no harm.
     pub fn are_followed(&self) -> bool {
         matches!(self, FeedGaps::Known(known) if known.are_followed)
     }
 
-    /// Returns the remarks for the end of the feed.
+    /// Returns the remarks to print at the end of the feed.
     pub fn remarks(&self, inputs: &[FeedInput], source: &Source, ahead_ns_max: i64) -> Vec<String> {
         match self {
             FeedGaps::Watched(survey) => {
@@ -160,7 +160,7 @@ impl FeedGaps {
 const LOSS: &str =
     "`run` rejects the first ticks after such a gap (`stages.future_max_ms`); `dlq replay` sends them again";
 
-/// Returns the remark about gaps of a file that are not followed.
+/// Returns the remark on a file's gaps that are not followed.
 pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> String {
     let limit = length_text(ahead_ns_max);
     let GapSummary { count, line, .. } = gap;
@@ -168,7 +168,7 @@ pub fn remark(path: &Path, gap: GapSummary, place: &str, ahead_ns_max: i64) -> S
     format!("{path}: times jump ahead by more than {limit} {count} times, first in {place} {line}: {LOSS}")
 }
 
-/// Surveys a source up to its end or Ctrl-C, which ends the feed as well.
+/// Surveys a source up to its end, or up to Ctrl-C, which ends the feed too.
 ///
 /// # Errors
 /// If the source cannot be read to its end.
@@ -182,7 +182,7 @@ pub fn look_at(
     let mut gaps = GapSurvey::new(ahead_ns_max, inputs);
     let mut taken = 0_u64;
     while let Some(tick) = source.next() {
-        // Nothing of an unreadable source is published: with another map it would be published again.
+        // An unreadable source must publish nothing: a second try with another map would publish its ticks again.
         let tick = tick.inspect_err(|_| bar.finish_and_clear())?;
         gaps.add(source.last_place(), &tick.symbol, tick.event_time_ns);
         taken += 1;

@@ -1,4 +1,4 @@
-//! Event time at the end of the log. For `run`, rows far behind it are late, and rows far ahead of it are wrong.
+//! Event time at the end of the log. `run` treats rows far behind it as late, and rows far ahead of it as wrong.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use warptape_stages::StageConfig;
 use crate::cli::Interrupt;
 use crate::feed_ledger::FeedInput;
 
-/// Number of last offsets of a partition that are read first.
+/// Number of a partition's last offsets that the first attempt reads.
 const TAIL_OFFSETS: i64 = 16;
 /// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 64;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Returns the limits on a tick's distance from earlier ones.
+/// Returns the greatest allowed distances of a tick from earlier ones.
 pub fn limits_of(stages: &StageConfig) -> OrderLimits {
     OrderLimits {
         lateness_ns: stages.allowed_lateness_ns,
@@ -34,7 +34,7 @@ pub fn limits_of(stages: &StageConfig) -> OrderLimits {
 pub struct LogTimes {
     limits: OrderLimits,
     ticks: String,
-    /// Event time in ns, by partition with ticks.
+    /// Event time in ns, by partition; a partition without ticks is missing.
     event_time_ns: BTreeMap<i32, i64>,
     partitions: i32,
 }
@@ -49,13 +49,13 @@ pub struct Far {
     fate: Fate,
 }
 
-/// Fate of a row in `run`.
+/// Treatment of a far row by `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Late,
-    /// The row and the first ones after it are wrong, until event time follows.
+    /// The row and the next ones become dead letters, until event time jumps to them.
     FirstOfMany,
-    /// The row and the few others of its partition are wrong.
+    /// The row is one of a few in its partition, which all become dead letters.
     OneOfFew,
 }
 
@@ -81,7 +81,7 @@ impl LogTimes {
             for (partition, mut time) in tail_times(log, &wanted, offsets, limits.ahead_ns_max, interrupt)? {
                 event_time_ns.extend(time.end().map(|time_ns| (partition, time_ns)));
             }
-            // Ticks may stand further back in a partition where none was found.
+            // A partition without a tick in this tail may have one further back.
             wanted.retain(|(range, place)| {
                 range.next - range.first > offsets && !event_time_ns.contains_key(&place.partition)
             });
@@ -92,7 +92,7 @@ impl LogTimes {
 
     /// Returns rows of new files that are far from event time in their partitions. These are the first late row of each
     /// symbol, and the first row of each partition that is far ahead. `before` is the number of ticks of each file in
-    /// the log; files with some are left out.
+    /// the log; files that have any are skipped.
     pub fn far(&self, earliest: &EarliestTicks, before: &[u64]) -> Vec<Far> {
         let mut far = Vec::new();
         let mut firsts: BTreeMap<i32, (i64, usize, u64, u64)> = BTreeMap::new();
@@ -110,7 +110,8 @@ impl LogTimes {
             *first = (*first).min((tick.time_ns, input, tick.line, 0));
             first.3 = ticks;
         }
-        // Ticks of a partly fed file may come before those of new files.
+        // A partly fed file may have earlier ticks than the new files, so far rows are only judged if all files are
+        // new.
         let is_new = before.iter().all(|ticks| *ticks == 0);
         for (partition, (time_ns, input, line, ticks)) in firsts.into_iter().filter(|_| is_new) {
             let at_ns = self.event_time_ns[&partition];
@@ -132,7 +133,7 @@ impl LogTimes {
 }
 
 impl Far {
-    /// True if the feed must be refused because of the row. A few rows far ahead only become dead letters themselves.
+    /// True if the feed must be refused because of the row. A few rows far ahead only become dead letters.
     pub fn is_refused(&self, follows_gaps: bool) -> bool {
         match self.fate {
             Fate::Late => true,
@@ -141,12 +142,12 @@ impl Far {
         }
     }
 
-    /// True if `run` follows the row, so that nothing is lost.
+    /// True if `run` moves event time to the row, so that nothing is lost.
     pub fn is_followed(&self, follows_gaps: bool) -> bool {
         follows_gaps && self.fate == Fate::FirstOfMany
     }
 
-    /// Returns the error of a feed that publishes nothing because of the row.
+    /// Returns the error of a feed that is refused because of the row.
     pub fn refused(&self, inputs: &[FeedInput]) -> String {
         let todo = match self.fate {
             Fate::Late => {
@@ -162,7 +163,7 @@ impl Far {
         format!("{}. So nothing is published. {todo}", self.says(inputs, "line"))
     }
 
-    /// Describes the row, its distance and its fate in `run`.
+    /// Describes the row, its distance from event time, and what `run` does with it.
     pub fn says(&self, inputs: &[FeedInput], place_word: &str) -> String {
         let path = inputs[self.input].path.as_ref();
         let path = path.map_or_else(|| "the market".to_owned(), |path| path.display().to_string());
@@ -179,13 +180,13 @@ impl Far {
     }
 }
 
-/// Event time after ticks and `SetEventTime` records, from some place of a partition on. `run` has the same, unless
-/// wrong ticks come first.
+/// Computes event time from the ticks and `SetEventTime` records after some offset of a partition. `run` computes the
+/// same, unless the first ticks are wrong.
 #[derive(Debug)]
 struct EventTime {
     ahead_ns_max: i64,
     at_ns: Option<i64>,
-    /// Ticks too far ahead, in a row; at the beginning, all ticks.
+    /// Times of consecutive ticks that are too far ahead; before event time is known, of all ticks.
     waiting_ns: Vec<i64>,
 }
 
@@ -215,7 +216,7 @@ impl EventTime {
         self.at_ns = Some(at_ns.map_or(word_ns, |at_ns| at_ns.max(word_ns)));
     }
 
-    /// Returns event time after all ticks; `None` without a tick.
+    /// Returns event time after all ticks; `None` if there was no tick.
     fn end(&mut self) -> Option<i64> {
         if self.at_ns.is_none() {
             self.follow();
@@ -223,7 +224,7 @@ impl EventTime {
         self.at_ns
     }
 
-    /// Moves event time to the earliest of the waiting ticks, and from there on to those that are not far ahead of it.
+    /// Moves event time to the earliest waiting tick, and on to the latest one that is not far ahead of it.
     fn follow(&mut self) {
         let mut waiting_ns = std::mem::take(&mut self.waiting_ns);
         waiting_ns.sort_unstable();
@@ -234,7 +235,7 @@ impl EventTime {
     }
 }
 
-/// Returns event time after the last offsets of the given number, by partition.
+/// Returns event time by partition, computed from the last `offsets` offsets of each.
 fn tail_times(
     log: &dyn EventLog,
     wanted: &[(OffsetRange, TopicPartition)],
@@ -258,7 +259,7 @@ fn tail_times(
             if let Some(Ok(set)) = SetEventTime::of(&record.value) {
                 time.set(&set);
             } else if decoder.decode(&record.value, &mut names, &mut columns).is_ok() {
-                // For `run`, an unreadable record is a dead letter, and so is a bad row.
+                // `run` turns unreadable records and bad rows into dead letters, so they do not count here.
                 columns.good_rows().for_each(|row| time.add(columns.event_time_ns[row]));
             }
         }
@@ -305,7 +306,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// Returns four partitions; event time is 5,000 s in all but the last, which has none.
+    /// Returns a log of four partitions: event time is 5,000 s in three, and the last one has no ticks.
     fn log() -> LogTimes {
         let limits = OrderLimits {
             lateness_ns: 5 * SECOND,
@@ -316,7 +317,7 @@ mod tests {
         LogTimes { limits, ticks: "ticks".to_owned(), event_time_ns, partitions: 4 }
     }
 
-    /// Returns a symbol of a venue that lies in a partition.
+    /// Returns a symbol of a venue that is hashed to a partition.
     fn symbol(venue: &str, partition: i32) -> String {
         let mut names = (0..).map(|number| format!("{venue}:{number}"));
         names.find(|name| partition_of(name, 4) == partition).expect("one")

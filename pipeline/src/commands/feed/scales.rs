@@ -11,11 +11,11 @@ use warptape_sources::partition_of;
 /// Greatest number of records and bytes of one read.
 const READ_RECORDS_MAX: usize = 1_024;
 const READ_BYTES_MAX: usize = 4 << 20;
-/// Wait between two checks whether the end is reached.
+/// Wait before the reader checks again whether it reached the end.
 const READ_WAIT: Duration = Duration::from_millis(100);
 
-/// Returns the scales of the symbols with ticks in the log. Their partitions are read from the beginning until all are
-/// found.
+/// Returns the scales of the symbols that have ticks in the log. Reads their partitions from the beginning until all
+/// are found.
 pub fn scales_in_log(
     log: &dyn EventLog,
     topic: &str,
@@ -42,7 +42,7 @@ pub fn scales_in_log(
             };
             for record in records {
                 columns.clear();
-                // An unreadable record is a dead letter for `run`, and gives no scale.
+                // `run` turns an unreadable record into a dead letter, which sets no scale.
                 if decoder.decode(&record.value, &mut names, &mut columns).is_err() {
                     continue;
                 }

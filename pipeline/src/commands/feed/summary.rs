@@ -22,7 +22,7 @@ pub fn published(published: Published, url: &str, elapsed: Duration) -> String {
     )
 }
 
-/// Describes the input that made no ticks; empty if there was none.
+/// Describes the input that yielded no ticks; empty if all of it did.
 pub fn passed_over(passed_over: &PassedOver, place_word: &str) -> String {
     let mut text = String::new();
     for part in parts(passed_over, place_word) {
@@ -32,7 +32,8 @@ pub fn passed_over(passed_over: &PassedOver, place_word: &str) -> String {
     text
 }
 
-/// Returns the counts of no-trades, of messages without ticks by kind, and of bad lines or records (`place_word`).
+/// Returns the counts of rows that are not trades, of messages without ticks by kind, and of bad lines or records
+/// (`place_word`).
 fn parts(passed_over: &PassedOver, place_word: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let zero_trades = passed_over.ignored.get(ZERO_TRADE).copied().unwrap_or(0);
@@ -69,7 +70,7 @@ pub fn write_csv(out: &mut impl Write, csv: &CsvSource) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses an input without a tick, because the user must have meant another one.
+/// Refuses an input without any tick, because the user probably meant another one.
 pub fn refuse_nothing(source: &Source) -> Result<(), UsageError> {
     let passed_over = source.passed_over();
     let mut parts = parts(&passed_over, source.place_word());

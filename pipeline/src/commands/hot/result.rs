@@ -33,7 +33,7 @@ pub fn table(state: &RequestState, now_ns: i64, room: Room) -> String {
     text
 }
 
-/// Describes who answered, and after how long.
+/// Names the process that answered, and the time that it took.
 fn answered(record: &Value) -> String {
     let ns = |name: &str| record[name].as_i64().unwrap_or(0);
     let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);

@@ -1,4 +1,4 @@
-//! Answers of tools: what a command printed, as structured content or text, or as an error with the command's message.
+//! Answers of tools: a command's output as structured content or text, or an error with the command's message.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
@@ -10,13 +10,13 @@ use super::page::Contents;
 /// Result of a command.
 #[derive(Debug, PartialEq)]
 pub enum Found {
-    /// Its object.
+    /// A JSON object.
     Json(Value),
-    /// Its text.
+    /// Text for people.
     Text(String),
 }
 
-/// Returns the result of a command, or its message.
+/// Returns what a command printed, or its error message.
 pub fn found(command: &Command, ended: &Ended) -> Result<Found, String> {
     let out = String::from_utf8_lossy(&ended.out);
     let is_answer = match ended.code {
@@ -38,7 +38,7 @@ pub fn found(command: &Command, ended: &Ended) -> Result<Found, String> {
     }
 }
 
-/// Returns the message of a command that failed, without the hint at `--help`.
+/// Returns the message of a failed command, without the hint at `--help`.
 fn message(ended: &Ended) -> String {
     let said = ended.said.trim_end().trim_end_matches("For more information, try '--help'.").trim_end();
     let said = said.strip_prefix("error: ").unwrap_or(said);
@@ -55,7 +55,7 @@ fn not_json(error: serde_json::Error) -> String {
     )
 }
 
-/// Returns the answer to a call of one command, with the command's notices.
+/// Returns the answer to a call that runs one command, with the command's notices.
 pub fn of_command(command: &Command, ended: &Ended) -> CallToolResult {
     let found = match found(command, ended) {
         Ok(found) => found,
@@ -77,7 +77,7 @@ pub fn of_command(command: &Command, ended: &Ended) -> CallToolResult {
     result
 }
 
-/// Returns the answer to a call of several commands.
+/// Returns the answer to a call that runs several commands.
 pub fn of_each(answers: Vec<(&'static str, Result<Found, String>)>) -> CallToolResult {
     let value = |answer| match answer {
         Ok(Found::Json(answer)) => answer,
@@ -102,7 +102,7 @@ pub fn of_page(contents: Result<Contents, String>) -> CallToolResult {
     }
 }
 
-/// Returns an error that the assistant reads.
+/// Returns an error for the assistant to read.
 pub fn error(message: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(message.into())])
 }

@@ -1,31 +1,31 @@
-//! The work of a tool's call: a command with its arguments, or a page of the endpoint.
+//! The work of a tool's call: it runs commands with their arguments, or gets a page of the endpoint.
 
 use std::path::PathBuf;
 
 use super::page::Page;
 
-/// Work of a call.
+/// The work of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Call {
     /// Run a command.
     Command(Command),
-    /// Run the commands, and answer with an object that has each answer under its name. A command that fails gives its
-    /// error there.
+    /// Run the commands, and answer with an object that has each command's answer under its name, or its error if it
+    /// fails.
     Each(Vec<(&'static str, Command)>),
     /// Get a page of the endpoint.
     Page(Page),
 }
 
-/// A command with its arguments, without those that are the same for all calls.
+/// A command with its arguments, except for those that all calls have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Command {
     /// Name of the command and its flags, each with its value.
     words: Vec<String>,
-    /// Values after all flags.
+    /// Positional arguments, which follow all flags.
     operands: Vec<String>,
     /// Form of standard output.
     pub form: Form,
-    /// True if exit status 1 with an output is an answer: a difference was found.
+    /// True if exit status 1 with an output is a valid answer: the command found a difference.
     pub may_differ: bool,
     /// File that the command creates; `None` if it only reads.
     pub creates: Option<PathBuf>,
@@ -36,23 +36,23 @@ pub struct Command {
 pub enum Form {
     /// One JSON object.
     Json,
-    /// One JSON object per line, of which some lines are kept.
+    /// One JSON object per line; only some lines are kept.
     Lines(Keep),
     /// Text for people.
     Text,
 }
 
-/// Lines that are kept of an output.
+/// Selection of the output lines that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The first ones; the command is ended after them.
+    /// The first lines; the command is ended after them.
     First(usize),
-    /// The last ones.
+    /// The last lines.
     Last(usize),
 }
 
 impl Command {
-    /// Creates a command that only reads, and prints in this form.
+    /// Creates a command that only reads and whose output has this form.
     pub fn new(words: &[&str], form: Form) -> Self {
         let mut words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         if form != Form::Text {
@@ -61,7 +61,7 @@ impl Command {
         Self { words, operands: Vec::new(), form, may_differ: false, creates: None }
     }
 
-    /// The same, in JSON or in words.
+    /// Creates a command that only reads, and prints one JSON object or text.
     pub fn in_words(words: &[&str], is_json: bool) -> Self {
         Self::new(words, if is_json { Form::Json } else { Form::Text })
     }
@@ -74,31 +74,31 @@ impl Command {
         self
     }
 
-    /// Adds a flag with each of the values. They share its word, so none can be taken for a flag.
+    /// Adds a flag once for each value, as `NAME=VALUE`, so that no value can be read as a flag.
     pub fn values<T: ToString>(mut self, name: &str, values: impl IntoIterator<Item = T>) -> Self {
         self.words.extend(values.into_iter().map(|value| format!("{name}={}", value.to_string())));
         self
     }
 
-    /// Adds a value that stands alone.
+    /// Adds a positional argument.
     pub fn operand(mut self, value: impl ToString) -> Self {
         self.operands.push(value.to_string());
         self
     }
 
-    /// Takes exit status 1 with an output for an answer.
+    /// Accepts exit status 1 with an output as an answer.
     pub fn may_differ(mut self) -> Self {
         self.may_differ = true;
         self
     }
 
-    /// Has the command create a file, if there is one to create.
+    /// Makes the command create the file, if one is given.
     pub fn creates(self, file: Option<PathBuf>) -> Self {
         let command = self.values("--to", file.iter().map(|file| file.display()));
         Self { creates: file, ..command }
     }
 
-    /// Returns all words. Values that stand alone follow `--`, so none can be taken for a flag.
+    /// Returns all words. Positional arguments follow `--`, so that none can be read as a flag.
     pub fn words(&self) -> Vec<String> {
         let mut words = self.words.clone();
         if !self.operands.is_empty() {

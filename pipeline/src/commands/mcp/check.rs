@@ -1,4 +1,4 @@
-//! Checks of a call's arguments, before a tool sees them: names, texts, lists and ranges.
+//! Checks the arguments of a call before a tool gets them: names, texts, lists and ranges.
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
@@ -15,7 +15,7 @@ const FILE_NAME_BYTES_MAX: usize = 64;
 #[error("{0}")]
 pub struct Mistake(pub String);
 
-/// Checks all arguments against the schema of the tool. Types are left to its parameters.
+/// Checks all arguments against the schema of the tool, except for their types: deserialization checks those.
 pub fn check(arguments: &JsonObject, schema: &JsonObject) -> Result<(), Mistake> {
     let empty = JsonObject::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -72,7 +72,7 @@ fn check_range(name: &str, value: &Value, property: &Value) -> Result<(), Mistak
     }
 }
 
-/// Checks that a log is one of those that may be read.
+/// Checks that tools may read this log.
 pub fn check_log(name: &str, log: &str, logs: &[String]) -> Result<(), Mistake> {
     match logs.iter().any(|known| known == log) {
         true => Ok(()),
@@ -84,7 +84,7 @@ pub fn check_log(name: &str, log: &str, logs: &[String]) -> Result<(), Mistake> 
     }
 }
 
-/// Checks the name of a file to create, which must not lead to another folder.
+/// Checks the name of a file to create: it must not lead to another folder.
 pub fn check_file_name(name: &str) -> Result<(), Mistake> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

@@ -1,4 +1,5 @@
-//! Runs a command as a child process: bounded in time, in output and in number, and ended if nobody waits for it.
+//! Runs a command as a child process, with limits on time, output and concurrency. The child is killed if nobody waits
+//! for it.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,11 +16,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call::{Command, Form, Keep};
 
-/// Greatest number of commands that run at the same time. Further ones wait.
+/// Greatest number of concurrent commands. Further ones wait.
 const COMMANDS_MAX: usize = 2;
 /// Greatest length of an answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Length of standard error that is kept, in bytes.
+/// Number of bytes kept of standard error.
 const SAID_BYTES_MAX: usize = 16 << 10;
 
 /// Starts commands, all with the same executable, configuration and limits.
@@ -32,38 +33,38 @@ pub struct Children {
 
 /// An ended command.
 pub struct Ended {
-    /// Standard output, or the lines that were asked for.
+    /// Standard output, or the requested lines of it.
     pub out: Vec<u8>,
     /// Beginning of standard error.
     pub said: String,
     /// Exit status; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// True if the output has more lines than were kept.
+    /// True if the command had more lines than were kept.
     pub has_more: bool,
 }
 
 /// Reasons for which a command gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
-    /// It did not end in time.
+    /// The command did not end in time.
     #[error(
         "the call took longer than {} s and was ended; ask for less, such as a shorter window, or start \
          `warptape mcp` with a greater --timeout-s",
         .0.as_secs()
     )]
     TooLong(Duration),
-    /// It printed too much.
+    /// The command printed too much.
     #[error(
         "the answer has more than {ANSWER_BYTES_MAX} bytes; ask for less, such as a shorter window or a smaller count"
     )]
     TooMuch,
-    /// The system did not start it, or broke its output off.
+    /// The system could not start the command, or its output broke off.
     #[error("the command cannot be run: {0}")]
     System(#[from] io::Error),
 }
 
 impl Children {
-    /// Takes this executable. Each command gets the configuration file, if there is one.
+    /// Uses this process's executable. Each command gets the configuration file, if there is one.
     pub fn new(config: Option<&Path>, time_max: Duration) -> anyhow::Result<Self> {
         let executable = std::env::current_exe().context("the path of this executable is unknown")?;
         let config = config.map(Path::to_owned);
@@ -94,14 +95,14 @@ impl Children {
             process.arg(flag);
         }
         process.args(command.words());
-        // Its log is for the operator of this process, and its notices are part of the answer.
+        // WARPTAPE_LOG is meant for this process's own log. A command's notices belong to its answer.
         process.env_remove("WARPTAPE_LOG");
         process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         process
     }
 }
 
-/// Reads what a child prints and waits for its end. A child with more output than asked for is killed.
+/// Reads a child's output and waits for its end. Kills the child once it has printed enough lines.
 async fn attend(child: &mut Child, form: Form) -> Result<Ended, ChildError> {
     let (Some(out), Some(said)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::Error::other("its output is not connected").into());
@@ -120,7 +121,7 @@ async fn attend(child: &mut Child, form: Form) -> Result<Ended, ChildError> {
     Ok(Ended { has_more: kept.is_full || kept.left_out, out: kept.bytes(), said, code })
 }
 
-/// Reads a stream to its end, and returns its beginning.
+/// Reads a stream to its end, and returns its first [`SAID_BYTES_MAX`] bytes.
 async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<String> {
     let mut kept = Vec::new();
     let mut chunk = vec![0; 4 << 10];
@@ -133,16 +134,16 @@ async fn beginning(mut stream: impl AsyncRead + Unpin) -> io::Result<String> {
     }
 }
 
-/// Output that is kept.
+/// The kept part of an output.
 struct Kept {
     form: Form,
-    /// Whole lines; for other forms than lines it is empty.
+    /// Whole lines; empty unless the form is lines.
     lines: VecDeque<Vec<u8>>,
-    /// Bytes after the last whole line; for other forms than lines all bytes.
+    /// Bytes after the last whole line; all bytes unless the form is lines.
     rest: Vec<u8>,
     /// Number of bytes in lines and rest.
     bytes: usize,
-    /// True if all wanted first lines have come.
+    /// True once all requested first lines are read.
     is_full: bool,
     /// True if lines were dropped.
     left_out: bool,
@@ -154,7 +155,7 @@ impl Kept {
         Self { form, lines, rest, bytes: 0, is_full: false, left_out: false }
     }
 
-    /// Reads a stream. Returns false if there may be more, of which nothing is wanted.
+    /// Reads a stream. Returns false if it stopped early because it has all requested lines.
     async fn read(&mut self, mut stream: impl AsyncRead + Unpin) -> Result<bool, ChildError> {
         let mut chunk = vec![0; 64 << 10];
         loop {
@@ -204,7 +205,7 @@ impl Kept {
     }
 
     fn bytes(self) -> Vec<u8> {
-        // An unfinished line after enough whole ones is not wanted.
+        // An unfinished line after enough whole lines is dropped.
         let rest = if self.is_full { Vec::new() } else { self.rest };
         self.lines.into_iter().flatten().chain(rest).collect()
     }

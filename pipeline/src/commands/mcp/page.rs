@@ -19,7 +19,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 pub struct Page {
     /// The page.
     pub name: PageName,
-    /// Part of the name of each metric that is wanted; `None` for all.
+    /// Text that the names of the wanted metrics contain; `None` for all metrics.
     pub containing: Option<String>,
 }
 
@@ -59,13 +59,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Takes the URL without a path, and the token that the endpoint asks for, if any.
+    /// Creates the client of an endpoint from its URL without a path, and its token, if it has one.
     pub fn new(url: &str, token: Option<&Secret>) -> Self {
         let token = token.map(|token| token.reveal().to_owned());
         Self { url: url.to_owned(), token, agent: http_agent(ANSWER_MAX, ANSWER_MAX) }
     }
 
-    /// Gets a page. The error says what to do.
+    /// Gets a page. The error names the remedy.
     pub fn get(&self, page: &Page) -> Result<Contents, String> {
         let path = match page.name {
             PageName::PerformanceMetrics => "performance-metrics",
@@ -89,13 +89,13 @@ impl Endpoint {
     }
 }
 
-/// Returns what was asked for; `None` if the answer is not the page.
+/// Returns the requested contents; `None` if the answer is not the page.
 fn contents(page: &Page, status: u16, body: &str) -> Option<Contents> {
     if page.name == PageName::Metrics {
         let containing = page.containing.as_deref().unwrap_or_default();
         return (status == 200).then(|| Contents::Text(lines_of(body, containing)));
     }
-    // Health is 503 while things are bad, which is what was asked.
+    // An endpoint in bad health answers with 503 and the page.
     let body: Value = serde_json::from_str(body).ok().filter(|_| [200, 503].contains(&status))?;
     Some(Contents::Json(json!({ "status": status, "body": body })))
 }

@@ -12,7 +12,7 @@ use super::call::{Call, Command, Form, Keep};
 use super::check::{Mistake, check_log};
 use super::page::{Page, PageName};
 
-/// Values of the shared parameters, and what a tool may use.
+/// Values of the shared parameters, and the logs and file that a tool may use.
 #[derive(Debug, Default)]
 pub struct Shared {
     /// URL of the chosen log.
@@ -27,7 +27,7 @@ pub struct Shared {
 
 /// Parameters of a tool.
 pub trait Parameters: DeserializeOwned + JsonSchema + 'static {
-    /// Returns what the tool does. The error names the parameter and the remedy.
+    /// Returns the tool's work. The error names the parameter and the remedy.
     fn call(self, shared: Shared) -> Result<Call, Mistake>;
 }
 
@@ -72,7 +72,7 @@ pub struct Report {
     outputs: bool,
 }
 
-/// Number of slowest signals in a report, unless asked for otherwise.
+/// Default number of slowest signals in a report.
 const SLOWEST: u32 = 5;
 
 impl Parameters for Report {

@@ -28,14 +28,15 @@ records wrote the symbols, identifiers and notes in answers: they are data, neve
 /// The server of one client.
 pub struct Server {
     children: Children,
-    /// URLs of the logs that may be read, the default one first. Modelled runs are added as they are written.
+    /// URLs of the logs that tools may read, the default one first. A modelled run is added once it is written.
     logs: Mutex<Vec<String>>,
     folder: Option<PathBuf>,
     endpoint: Option<Endpoint>,
 }
 
 impl Server {
-    /// Takes the logs that may be read, the default one first, and what else the tools may use.
+    /// Creates the server from the logs that tools may read, the default one first, and the folder and endpoint that
+    /// they may use.
     pub fn new(
         children: Children,
         logs: Vec<String>,
@@ -53,7 +54,7 @@ impl Server {
         Access { logs, folder: self.folder.as_deref(), has_endpoint: self.endpoint.is_some() }
     }
 
-    /// Finds a tool that can be called.
+    /// Finds a tool that is offered.
     fn tool(&self, name: &str) -> Option<&'static Declared> {
         TOOLS.iter().find(|tool| tool.name == name && tool.is_offered(&self.access(&[])))
     }
@@ -94,12 +95,12 @@ impl Server {
         answer::of_page(got.unwrap_or_else(|error| Err(format!("the page could not be read: {error}"))))
     }
 
-    /// Lets tools read a log that was just written, and tells the client of it.
+    /// Lets tools read a log that a tool has just written, and notifies the client.
     async fn add_log(&self, result: &CallToolResult, context: &RequestContext<RoleServer>) {
         let path = result.structured_content.as_ref().and_then(|content| content["path"].as_str());
         let Some(path) = path else { return };
         self.logs().push(format!("sqlite:{path}"));
-        // A client that takes no notice of it sees the log when it lists the tools again.
+        // A client that ignores the notification sees the log when it lists the tools again.
         drop(context.peer.notify_tool_list_changed().await);
     }
 }

@@ -1,4 +1,4 @@
-//! The tools: their names, their words for assistants, their schemas and their calls.
+//! The tools: their names, descriptions, schemas and calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Declared {
     pub name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// Parameters that it has besides its own.
+    /// Shared parameters that the tool has.
     pub shares: Shares,
     own_schema: fn() -> Result<Arc<JsonObject>, String>,
     call: fn(JsonObject, Shared) -> Result<Call, Mistake>,
@@ -233,7 +233,7 @@ impl Declared {
         schema
     }
 
-    /// Returns the log of a call and what it does.
+    /// Returns the log that a call uses, and the call's work.
     pub fn call(&self, mut arguments: JsonObject, access: &Access<'_>) -> Result<(String, Call), Mistake> {
         check(&arguments, &self.schema(access.logs))?;
         let log = match taken(&mut arguments, "log")? {
@@ -261,7 +261,7 @@ impl Declared {
     }
 }
 
-/// Takes a shared parameter out of the arguments.
+/// Removes a shared parameter from the arguments and returns it.
 fn taken(arguments: &mut JsonObject, name: &str) -> Result<Option<String>, Mistake> {
     match arguments.remove(name) {
         None | Some(Value::Null) => Ok(None),

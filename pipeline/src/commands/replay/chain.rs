@@ -67,7 +67,7 @@ pub fn text(chain: &Chain, room: Room) -> String {
     text
 }
 
-/// Appends a line, made printable, because names in it may come from anybody.
+/// Appends a line in printable form, because it may contain names that other users chose.
 pub fn push_line(text: &mut String, line: &str) {
     text.push_str(&printable_line(line));
     text.push('\n');
@@ -85,21 +85,21 @@ fn total(chain: &Chain) -> String {
     format!("{} from publication to {end}{mostly}", milliseconds(chain.total_ns))
 }
 
-/// Returns the lane that held the signal up longest, if one did. With it comes the command that explains the lane's
-/// state in the middle of the longest wait for it.
+/// Returns the lane that held up the signal longest, and a command that explains the lane's state in the middle of that
+/// wait. `None` if a step held it up longest.
 pub fn lane_meanwhile(chain: &Chain, held_by: &[Held]) -> Option<(String, String)> {
     let held = held_by.first()?;
     Some((holder(held), chain.why_not(held)?))
 }
 
-/// Returns the signal's batch if its lane held the signal up longest; `None` otherwise.
+/// Returns the number of the signal's batch if the batch's lane held up the signal longest; `None` otherwise.
 fn own_batch_held(chain: &Chain) -> Option<i64> {
     let batch = chain.batch.as_ref()?;
     let held_by = chain.held_by();
     matches!(held_by.first()?.by, Holder::Lane { lane, .. } if lane == batch.lane).then_some(batch.batch)
 }
 
-/// Describes the longest delay in words.
+/// Describes the longest delay, its share and its cause.
 fn mostly(held: &Held, total_ns: i64) -> String {
     let why = match &held.by {
         Holder::Lane { .. } => format!("because of {} ({})", holder(held), parts(held)),
@@ -108,7 +108,7 @@ fn mostly(held: &Held, total_ns: i64) -> String {
     format!("; {}, {}, {why}", part_of(held.ns, total_ns), milliseconds(held.ns))
 }
 
-/// Describes the longest part's share of the whole time.
+/// Describes the share of the longest delay in the total.
 pub fn part_of(ns: i64, total_ns: i64) -> &'static str {
     if ns > total_ns / 2 { "most of it" } else { "the largest part of it" }
 }
@@ -127,7 +127,7 @@ pub fn parts(held: &Held) -> String {
     held.waits.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a row for each wait, with the time at its end and a sentence on it.
+/// Formats a row for each wait: its length, its end, its step and a sentence about it.
 pub fn wait_rows(mut at_ns: i64, waits: &[Wait], room: Room, sentence: impl Fn(Step) -> String) -> String {
     let row = |wait: &Wait| {
         at_ns += wait.ns;
@@ -144,7 +144,7 @@ pub fn name(step: Step) -> String {
     serde_json::json!(step).as_str().unwrap_or_default().to_owned()
 }
 
-/// Describes the cause of a wait in a few words.
+/// Describes the cause of a wait in a phrase.
 pub fn cause(step: Step) -> &'static str {
     match step {
         Step::Process => "for a process that owns the partition to start",
@@ -249,7 +249,7 @@ fn sentence(chain: &Chain, step: Step) -> String {
     }
 }
 
-/// Returns the argument that names the journal's partition with the chain's decisions.
+/// Returns the argument that names the journal partition of the chain's decisions.
 fn partition_of(chain: &Chain) -> String {
     chain.process.journal.map_or_else(String::new, partition_argument)
 }
@@ -268,7 +268,7 @@ fn others(last: &BatchFacts, partition: &str) -> String {
     )
 }
 
-/// Explains why a batch was dispatched when it was, and not earlier.
+/// Explains why a batch was dispatched at its time and not earlier.
 pub fn why_then(batch: &BatchFacts) -> String {
     let lane = format!("lane {}", batch.lane);
     let why = match (batch.reason, batch.trigger) {

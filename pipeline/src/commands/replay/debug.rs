@@ -30,7 +30,7 @@ pub fn execute(args: &DebugArgs, settings: &Settings, terminal: &Terminal) -> an
     let OpenLog { log, .. } = open_log(settings, Purpose::Replay).map_err(ReplayError::from)?;
     let journal = &settings.topics.names.journal;
     let mut stepper = Stepper::open(&*log, journal, args.partition)?;
-    // A bad log is reported first: a terminal would not help.
+    // A bad log is reported before a missing terminal, because a terminal would not help.
     if args.output.is_none() && !(stdin().is_terminal() && is_terminal()) {
         return Err(UsageError(
             "replay debug needs a terminal as its standard input and output. Give `-o table` or `-o json` to \

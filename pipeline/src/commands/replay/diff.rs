@@ -227,7 +227,7 @@ fn push_moves(text: &mut String, found: &Diff, room: Room) {
 
 fn costs(sides: &[Side; 2], room: Room) -> String {
     type Figure = fn(&Side) -> f64;
-    // Quantiles have three exact digits; all else is exact.
+    // Quantiles have three exact digits; all other figures are exact.
     let figures: [(&str, usize, Figure); 12] = [
         ("tick to signal, p50, ms", QUANTILE, |side| side.latency.p50_ns as f64 / 1e6),
         ("tick to signal, p99, ms", QUANTILE, |side| side.latency.p99_ns as f64 / 1e6),
@@ -260,10 +260,10 @@ fn costs(sides: &[Side; 2], room: Room) -> String {
     table(&COSTS, &COSTS_FIRST, &rows, room)
 }
 
-/// Marks a figure with three exact digits, in place of its decimals.
+/// Marks a quantile in the place of a figure's number of decimals.
 const QUANTILE: usize = usize::MAX;
 
-/// Formats a number with three significant digits, but all digits before the point.
+/// Formats a number with three significant digits, or with all digits before the point if these are more.
 fn significant(value: f64) -> String {
     let (mut decimals, mut scaled) = (0, value.abs());
     while scaled > 0.0 && scaled < 100.0 && decimals < 9 {
@@ -273,7 +273,7 @@ fn significant(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Figures that a modelled run lacks.
+/// Figures that a modelled run lacks, because it has no transactions.
 const OF_TRANSACTIONS: [&str; 6] = [
     "tick to signal, p50, ms",
     "tick to signal, p99, ms",
@@ -283,7 +283,7 @@ const OF_TRANSACTIONS: [&str; 6] = [
     "commits aborted",
 ];
 
-/// Adds the pauses that are longer than the part of them that is counted.
+/// Adds a note on pauses that began before the journal was read: only their later part is counted.
 fn push_cut_pauses(text: &mut String, sides: &[Side; 2]) {
     for (letter, side) in ["A", "B"].iter().zip(sides).filter(|(_, side)| side.totals.pauses_begun_before > 0)
     {
@@ -306,7 +306,7 @@ const COSTS_FIRST: [&str; 2] = ["", "B - A"];
 
 fn push_waits(text: &mut String, sides: &[Side; 2], room: Room) {
     let steps: BTreeSet<Step> = sides.iter().flat_map(|side| &side.waits).map(|wait| wait.step).collect();
-    // These figures reach to a commit, which a modelled run does not have.
+    // These figures end at a commit, and a modelled run has no commits.
     if steps.is_empty() || sides.iter().any(|side| side.modelled_from.is_some()) {
         return;
     }

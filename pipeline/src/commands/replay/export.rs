@@ -85,7 +85,7 @@ fn print(exported: &Exported, args: &ExportArgs) -> anyhow::Result<()> {
     Ok(writeln!(out, "verify it with: warptape replay verify{outputs} --log sqlite:{path}")?)
 }
 
-/// Returns a bar on standard error; hidden if that is no terminal.
+/// Returns a bar on standard error; a hidden one if standard error is not a terminal.
 fn progress_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("exporting {wide_bar} {percent}% {eta}");
     ProgressBar::new(0).with_style(style.expect("the template is valid"))

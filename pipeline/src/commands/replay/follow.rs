@@ -22,13 +22,13 @@ use crate::open::{OpenLog, Purpose, open_log};
 use crate::printable::to_stderr;
 use crate::settings::Settings;
 
-/// Pause before the next look at a log verified to its end.
+/// Pause before the next read of a log that was verified to its end.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 /// Pause after a failed read of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 /// Time between two lines of progress.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Longest wait for the thread's end; it may be waiting for a log that does not answer.
+/// Longest wait for the verifying thread at the end; it may hang in a read of the log.
 const END_MAX: Duration = Duration::from_secs(5);
 /// Time between two checks for a signal.
 const WAIT: Duration = Duration::from_millis(100);
@@ -88,7 +88,7 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     }
     if endpoint.is_some() {
-        // A restarted verifier would begin behind the difference, and would no longer report it.
+        // A restarted verifier would begin after the difference, and no longer report it.
         to_stderr(format_args!(
             "the verifier keeps running to report the difference, until Ctrl-C or SIGTERM"
         ));
@@ -97,7 +97,7 @@ pub(super) fn execute(args: &VerifyArgs, settings: &Settings) -> anyhow::Result<
     Ok(ExitCode::from(DIVERGED))
 }
 
-/// Verifies in rounds until the sender is gone, or a difference is found.
+/// Verifies in rounds until the sender is dropped or a difference is found.
 fn follow(mut follower: Follower<'_>, progress: &VerifierProgress, stopped: &Receiver<()>) {
     let clock = Clock::start();
     let mut is_failing = false;

@@ -1,11 +1,11 @@
-//! Tables with details of an input beyond its sentence.
+//! Tables with the details of an input that its sentence leaves out.
 
 use serde_json::Value;
 use warptape_schemas::journal::{GroupArrival, Input, LaneSpec, ServicePoint, Started};
 
 use crate::commands::fit::{Head, Room, table};
 
-/// Returns the tables of an input, each after an empty line; empty if the sentence says all.
+/// Returns the tables of an input, each after an empty line; empty if the sentence is complete.
 pub fn of(input: &Input, room: Room) -> anyhow::Result<String> {
     Ok(match input {
         Input::Started(started) => of_start(started, room)?,
@@ -54,7 +54,7 @@ fn of_start(started: &Started, room: Room) -> anyhow::Result<String> {
     Ok(format!("\n{}{}", table(&heads, &[], &rows, room), settings(&all, "setting", room)))
 }
 
-/// Formats a line for each value within a value, by its path. Times are in milliseconds; absent values are left out.
+/// Formats a line for each leaf of a value, named by its path. Times are in milliseconds; absent values are left out.
 fn settings(value: &Value, title: &str, room: Room) -> String {
     let mut rows = Vec::new();
     flatten("", value, &mut rows);
@@ -79,7 +79,7 @@ fn flatten(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
             let items: Vec<String> = items.iter().map(word).collect();
             rows.push(vec![path.to_owned(), items.join(", ")]);
         }
-        // The unit is last in a name, or before the word for a limit: `probe_ns`, `probe_ns_max`.
+        // A name ends in the unit, or in the unit and a limit: `probe_ns`, `probe_ns_max`.
         value => rows.push(match (path.rsplit_once("_ns"), value.as_i64()) {
             (Some((stem, limit @ ("" | "_max" | "_min"))), Some(ns)) => {
                 vec![format!("{stem}_ms{limit}"), milliseconds(ns)]
@@ -104,7 +104,7 @@ fn numbers<const N: usize>(numbers: [i64; N]) -> Vec<String> {
     numbers.iter().map(i64::to_string).collect()
 }
 
-/// Formats milliseconds without a unit, because the column's title has it.
+/// Formats ns as milliseconds without a unit, because the column's title names it.
 fn milliseconds(ns: i64) -> String {
     (ns as f64 / 1e6).to_string()
 }

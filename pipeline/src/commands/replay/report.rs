@@ -48,7 +48,7 @@ pub fn execute(args: &ReportArgs, settings: &Settings) -> anyhow::Result<ExitCod
     print(args, &verdict)
 }
 
-/// Explains a signal by its chain of causes, and by the scheduler's reasons if its state is known.
+/// Explains a signal by its chain of causes, and by the scheduler's reasons if the scheduler's state is known.
 fn explained(
     log: &dyn EventLog,
     options: &VerifyOptions,

@@ -115,7 +115,7 @@ const CSV_NAMES: [&str; 12] = [
     "longest_wait_ns",
 ];
 
-/// Returns the exact cells of a signal; an unknown value is empty.
+/// Returns a signal's cells with exact values; an unknown value is empty.
 fn csv_row(slow: &Slow) -> [String; 12] {
     let chain = &slow.chain;
     let held = slow.held_by.first();

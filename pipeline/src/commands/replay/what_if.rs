@@ -79,7 +79,7 @@ pub fn answer(
     Ok(recording.report(&changes, &recorded, &changed)?)
 }
 
-/// Writes the modelled run of the first seed as a log.
+/// Writes the modelled run of the first seed to a log.
 fn write(
     recording: &Recording,
     changes: &Changes,
@@ -97,7 +97,7 @@ fn write(
     Ok(())
 }
 
-/// Returns the changes to the recorded run, with the network of a policy `dqn:FILE`.
+/// Returns the changes to the recorded run. A policy `dqn:FILE` brings its network.
 fn changes(args: &WhatIfArgs, recording: &Recording) -> anyhow::Result<Changes> {
     let changes = args.changes();
     let Some(policy) = args.policy.as_deref().filter(|policy| !is_of(policy, recording)) else {
@@ -113,7 +113,7 @@ fn changes(args: &WhatIfArgs, recording: &Recording) -> anyhow::Result<Changes> 
     }
 }
 
-/// True if a policy names a network of the recorded run, or can mean nothing else.
+/// True if a policy names a recorded network by its hash, or can be nothing but a hash.
 fn is_of(policy: &str, recording: &Recording) -> bool {
     let is_recorded =
         |prefix: &str| recording.networks().iter().any(|trained| trained.hash.starts_with(prefix));
@@ -245,7 +245,7 @@ fn csv_row(of: &FigureRow) -> [String; 11] {
     ]
 }
 
-/// Rounds a number to about four digits of another one.
+/// Rounds a number to the decimals that give `of` about four digits.
 fn rounded(value: f64, of: f64) -> String {
     let digits = match of.abs() {
         size if size >= 1_000.0 => 0,

@@ -1,5 +1,5 @@
 //! `warptape replay why`: explains a signal or a result by its causes. It explains the decisions of an entry by their
-//! alternatives, the criterion, and changes that would have led to other ones.
+//! alternatives, the criterion, and the changes that would have led to other decisions.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ pub fn answer(
     explain(args, &*log, &super::sources(settings, schemas), progress)
 }
 
-/// The form in which an explanation is printed.
+/// Form of the printed explanation.
 #[derive(Clone, Copy)]
 enum Form {
     Text(Room),
@@ -149,7 +149,7 @@ fn text(why: &Why, room: Room) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Describes the previous decision on the same subject.
+/// Describes the previous decision about the same subject.
 pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String {
     match before {
         Before::Decided { at, decision } => format!(
@@ -174,7 +174,7 @@ pub(super) fn said_before(before: &Before, started: Option<&Started>) -> String 
     }
 }
 
-/// Formats the alternatives of a decision, and below them the changes that would have led to another one.
+/// Formats the alternatives of a decision, and below them the changes that would have led to another decision.
 pub(super) fn explained(explanation: &Explanation, room: Room) -> String {
     let mut text = choices(&explanation.choices, room) + &measures(&explanation.measures, room);
     for otherwise in &explanation.otherwise {
@@ -183,7 +183,7 @@ pub(super) fn explained(explanation: &Explanation, room: Room) -> String {
     text
 }
 
-/// Formats the alternatives, a row each, with a column for each figure that any of them has.
+/// Formats the alternatives, one a row, with a column for each figure that at least one of them has.
 pub(super) fn choices(choices: &[Choice], room: Room) -> String {
     let mut names: Vec<&'static str> = Vec::new();
     for term in choices.iter().flat_map(|choice| &choice.terms) {
@@ -200,7 +200,7 @@ pub(super) fn choices(choices: &[Choice], room: Room) -> String {
     heads.extend(scored.then_some(Head::number("rank")));
     heads.extend(titles.iter().map(|title| Head::number(title)));
     heads.push(Head::text("excluded", 12));
-    // The rank is shown, because a score alone says nothing. The first of two equal scores wins.
+    // The rank is shown because a score alone is not comparable. If two scores are equal, the first one ranks higher.
     let rank = |of: usize| {
         let score = choices[of].score?;
         let is_better = |(index, other): &(usize, &Choice)| {
@@ -227,7 +227,7 @@ pub(super) fn choices(choices: &[Choice], room: Room) -> String {
 /// Returns a figure's name for people: times are in milliseconds.
 fn titled(name: &str) -> String {
     match name {
-        // Groups of the lane besides the one to be placed.
+        // The figure counts the lane's groups without the one to be placed.
         "groups" => "other_groups".to_owned(),
         _ => match (name.strip_suffix("_ns"), name.strip_suffix("_ns_per_s")) {
             (Some(stem), _) => format!("{stem}_ms"),
@@ -241,17 +241,17 @@ fn titled(name: &str) -> String {
 fn valued(name: &str, value: i64) -> String {
     match value {
         i64::MAX => "none".to_owned(),
-        // The order of tasks is by a time of day, or by a duration.
+        // Tasks are ordered by a time of day or by a duration, depending on the policy.
         value if name == "ordered_by_ns" && value > YEARS_NS => utc(value),
         value if name.ends_with("_ns") || name.ends_with("_ns_per_s") => format!("{:.3}", value as f64 / 1e6),
         value => value.to_string(),
     }
 }
 
-/// Three years in nanoseconds, longer than any task: a greater value is a time of day.
+/// Three years in ns, longer than any task lasts: a greater value is a time of day.
 const YEARS_NS: i64 = 100_000_000_000_000_000;
 
-/// Formats the measured values, a row each, with the limits that they were compared with.
+/// Formats the measured values, one a row, with the limits that they were compared with.
 fn measures(measures: &[Measure], room: Room) -> String {
     if measures.is_empty() {
         return String::new();
@@ -276,7 +276,7 @@ fn subject(subject: &Subject) -> String {
 
 pub(super) fn words(otherwise: &Otherwise) -> String {
     match otherwise {
-        // A drawn alternative may rank below the one that it replaced.
+        // A randomly drawn choice may rank below the next alternative.
         Otherwise::Next(next, Some(..0)) => format!("without it: {}, which ranks higher", subject(next)),
         Otherwise::Next(next, _) => format!("without it: {}", subject(next)),
         Otherwise::Unless(lane, reason) => {

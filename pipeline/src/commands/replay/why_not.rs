@@ -1,4 +1,4 @@
-//! `warptape replay why-not`: explains why a lane had no more to do at a time.
+//! `warptape replay why-not`: explains why a lane had no more work at a given time.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -93,7 +93,7 @@ fn text(found: &LaneWhy) -> String {
     text
 }
 
-/// Names the decision that took some of the lane's weight or its service, and the command that explains it.
+/// Describes the decision that reduced the lane's weight or took it out of service, and the command that explains it.
 fn decided(before: &Before, journal: i32) -> String {
     let Before::Decided { at, decision } = before else {
         return "the decision that reduced its weight or took it out of service is older than the entries \
@@ -109,7 +109,7 @@ fn decided(before: &Before, journal: i32) -> String {
     )
 }
 
-/// Formats the time of a row on the lane, and on the others.
+/// Formats the time per row on the lane, and on the other lanes.
 fn row_times(found: &LaneWhy) -> String {
     let (own, others): (Vec<&RowTime>, Vec<&RowTime>) =
         found.row_times.iter().partition(|time| time.lane == found.lane.load.lane);
@@ -127,10 +127,10 @@ fn row_time(ps: i64) -> String {
     }
 }
 
-/// Describes whether the lane gets any work at all.
+/// Describes whether the lane gets work at all.
 fn state(lane: &LaneExplanation) -> String {
     let breaker = match lane.breaker {
-        // An open breaker shows as the reason of exclusion.
+        // An open breaker is reported as the reason for exclusion.
         BreakerState::Closed | BreakerState::Open => "",
         BreakerState::HalfOpen => "; its breaker is half open, so it gets half of its groups",
     };
@@ -152,7 +152,7 @@ fn state(lane: &LaneExplanation) -> String {
     format!("{service}, weight {}{heat}{breaker}", lane.load.weight)
 }
 
-/// Describes the time of the lane's next batch, and why it is not earlier.
+/// Describes the time of the lane's next batch, and why the batch is not earlier.
 fn next_batch(lane: &LaneExplanation, at_ns: i64) -> String {
     match lane.next_batch {
         NextBatch::NothingWaits => "no rows wait for this lane".to_owned(),
@@ -187,7 +187,7 @@ fn due(reason: ReleaseReason) -> &'static str {
     }
 }
 
-/// Returns numbers of groups and of their waiting rows, by the reason why the lane would not get them.
+/// Returns the numbers of groups and of their waiting rows, by the reason why the lane would not get them.
 fn reasons(lane: &LaneExplanation) -> BTreeMap<String, (i64, i64)> {
     let mut reasons: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     for group in &lane.elsewhere {

@@ -1,4 +1,4 @@
-//! Closes of recorded bars, for sweeps: the closed bars in the topic of signals.
+//! Closes of recorded bars, for sweeps, read from the closed bars in the topic of signals.
 
 use std::collections::BTreeMap;
 

@@ -39,12 +39,12 @@ pub struct Asked<'a> {
     /// Transactional id, unique to this command.
     pub name: &'a str,
     pub timeout: Duration,
-    /// True if the answer must wait until the pipeline has caught up with the ticks.
+    /// True if the pipeline must catch up with the ticks before it answers.
     pub waits: bool,
 }
 
 impl Asked<'_> {
-    /// Sends the request and waits for its result. A caller that stops waiting cancels it.
+    /// Sends the request and waits for its result. Cancels the request after the timeout or an interrupt.
     pub fn ask(&self, settings: &Settings, interrupt: &Interrupt) -> anyhow::Result<Answer> {
         let names = &settings.topics.names;
         // The command creates no log.
@@ -69,7 +69,7 @@ impl Asked<'_> {
                 self.timeout.as_secs()
             ));
         }
-        // Reads the results from their present end, because the awaited one comes after it.
+        // Reads the results from their current end, because the awaited one comes after it.
         let mut reader = reader_at_end(&*log, &results)?;
         let headers = if self.waits { vec![(WAIT_HEADER.to_owned(), Vec::new())] } else { Vec::new() };
         let record =
@@ -100,7 +100,7 @@ impl Asked<'_> {
         )
     }
 
-    /// Cancels the request, because the command no longer waits for its result.
+    /// Cancels a request whose result the command no longer awaits.
     fn cancel(
         &self,
         log: &Arc<dyn EventLog>,
@@ -162,7 +162,7 @@ fn wait_for(
             continue;
         };
         for record in records {
-            // Unreadable records of other writers are no results.
+            // Other programs may write records to the topic; unreadable ones are not results.
             let Ok(result) = decode_risk_result(&record.value) else { continue };
             if result.request_id == request_id {
                 return Ok(Some((result, record.offset)));
@@ -178,7 +178,7 @@ fn encoded(request: &RiskRequest) -> Vec<u8> {
     value
 }
 
-/// Writes the request, once.
+/// Writes the request exactly once.
 fn send(
     log: &Arc<dyn EventLog>,
     record: NewPlaced,
@@ -192,7 +192,7 @@ fn send(
     writer.write_surely(&transaction)
 }
 
-/// Returns the number of partitions of the topics of requests and results, which is that of the ticks.
+/// Returns the number of partitions of the requests and results, which must equal that of the ticks.
 fn partitions(log: &dyn EventLog, settings: &Settings) -> anyhow::Result<i32> {
     let names = &settings.topics.names;
     let topics = log.topics_named(&[&names.ticks, &names.risk_requests, &names.risk_results])?;

@@ -1,5 +1,5 @@
-//! Books too large for one record. A stress is divided into parts, because profits in a scenario add up. Measures of a
-//! distribution are not divided: the value at risk of a whole is no sum of those of its parts.
+//! Books too large for one record. A stress request is divided into parts, because the profits of a scenario add up.
+//! Value at risk is not divided, because it is not the sum of the parts' values at risk.
 
 use warptape_schemas::risk::{
     Asset, AssetKind, BadPosition, Instrument, PortfolioProblem, Position, Quantity, RiskError,
@@ -17,7 +17,7 @@ const POSITIONS_MAX: usize = 65_536;
 /// Prefix by which errors name a position; its index follows.
 const POSITION: &str = "problem.positions[";
 
-/// Returns the parts of a request, or the request itself if it need not be divided.
+/// Returns the parts of a request; the request itself if it is small enough.
 pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     let RiskProblem::Portfolio(problem) = &request.problem else { return Ok(vec![request]) };
     let is_stress = matches!(problem.measure, RiskMeasure::Stress(_));
@@ -43,8 +43,8 @@ pub fn of(request: RiskRequest) -> Result<Vec<RiskRequest>, UsageError> {
     Ok(problem.positions.chunks(POSITIONS).enumerate().map(part).collect())
 }
 
-/// Returns the answer to all parts: the first part's, with the sum of all. The other parts get the first part's market
-/// data. A part with bad positions only is asked again with a good one.
+/// Returns the answer to all parts: the first part's, with the sum of all. The other parts use the first part's market
+/// data. A part with only bad positions is asked again with a good one added.
 pub fn answer(
     parts: Vec<RiskRequest>,
     ask: &mut dyn FnMut(&RiskRequest) -> anyhow::Result<Answer>,
@@ -82,7 +82,7 @@ pub fn answer(
     Ok(whole)
 }
 
-/// True if an error may be that of a row.
+/// True if the error may be due to a single row.
 fn may_be_of_rows(code: RiskErrorCode) -> bool {
     matches!(
         code,
@@ -90,8 +90,8 @@ fn may_be_of_rows(code: RiskErrorCode) -> bool {
     )
 }
 
-/// Returns the part with one more position, which always has a value. Without any valid position the answer is an
-/// error. With this one it is a stress that lists the others as bad rows.
+/// Returns the part with an additional position that always has a value. A part without any valid position gets an
+/// error as its answer. With the additional position it gets a stress result that lists the others as bad rows.
 fn with_a_good_position(part: &RiskRequest) -> RiskRequest {
     let mut request = RiskRequest { request_id: format!("{}-again", part.request_id), ..part.clone() };
     if let RiskProblem::Portfolio(problem) = &mut request.problem {
@@ -110,7 +110,7 @@ fn with_a_good_position(part: &RiskRequest) -> RiskRequest {
     request
 }
 
-/// Returns the sum of the parts' stresses, in their order; `None` if none of the `positions` in all has a value.
+/// Returns the sum of the parts' stress results, in their order; `None` if all `positions` are bad.
 fn sum(outcomes: Vec<RiskOutcome>, positions: usize) -> Option<RiskOutcome> {
     let mut whole: Option<StressResult> = None;
     for (number, outcome) in outcomes.into_iter().enumerate() {
@@ -134,12 +134,12 @@ fn sum(outcomes: Vec<RiskOutcome>, positions: usize) -> Option<RiskOutcome> {
     whole.filter(|whole| whole.bad_positions.len() < positions).map(RiskOutcome::Stress)
 }
 
-/// Converts an error of the part that begins with this position to one of the whole.
+/// Converts an error about a part to one about the whole. `first` is the part's first position.
 fn error_in_whole(error: RiskError, first: usize) -> RiskError {
     RiskError { field: in_whole(&error.field, first), ..error }
 }
 
-/// Converts a position at the beginning of a text from its place in the part to its place in the whole.
+/// Converts a position at the beginning of a text from its index in the part to its index in the whole.
 fn in_whole(text: &str, first: usize) -> String {
     let place = text.strip_prefix(POSITION).and_then(|rest| rest.split_once(']'));
     match place.and_then(|(place, rest)| Some((place.parse::<usize>().ok()?, rest))) {
@@ -193,7 +193,8 @@ mod tests {
                "bad_positions": bad.iter().map(bad_position).collect::<Vec<_>>()})
     }
 
-    /// Returns the answer for `positions` positions, given the outcomes of their parts, and the requests sent.
+    /// Returns the answer for `positions` positions from these outcomes of their parts, and the requests that were
+    /// sent.
     fn answered(positions: usize, outcomes: &[serde_json::Value]) -> (RiskOutcome, Vec<String>) {
         let measure = json!({"type": "stress", "scenarios": [{"name": "down"}]});
         let (mut asked, mut outcomes) = (Vec::new(), outcomes.iter());
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(bad, [(3, first), (8_003, second)]);
     }
 
-    /// The error of a part's first row is no error of the whole if other parts have good positions.
+    /// An error in a part's first row does not fail the whole if other parts have good positions.
     #[test]
     fn a_part_of_bad_positions_alone_is_bad_rows() {
         let of_row = error("BAD_PARAMETER", "problem.positions[1].quantity");
@@ -232,12 +233,12 @@ mod tests {
         assert_eq!(asked, ["r-part-0 8000", "r-part-1 2", "r-part-1-again 3"]);
         assert_eq!((whole.value, whole.scenarios[0].profit), (1.0, -2.0));
         assert_eq!(whole.bad_positions.iter().map(|bad| bad.position).collect::<Vec<_>>(), [8_000, 8_001]);
-        // Without any good position, the error of the first one is that of all.
+        // If all positions are bad, the first one's error is the answer.
         let all: Vec<usize> = (0..8_000).collect();
         let parts = [of_row.clone(), stress(0.0, 0.0, &all), of_row.clone(), stress(0.0, 0.0, &[0, 1])];
         let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
         assert_eq!(found.field, "problem.positions[1].quantity");
-        // An error of another kind stays one, with the place in the whole.
+        // An error of another kind remains an error, and names the position in the whole.
         let parts = [stress(1.0, -2.0, &[]), of_row.clone(), of_row];
         let (RiskOutcome::Error(found), _) = answered(8_002, &parts) else { panic!("no stress") };
         assert_eq!(found.field, "problem.positions[8001].quantity");

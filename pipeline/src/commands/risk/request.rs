@@ -1,4 +1,4 @@
-//! Builds the request of the arguments: from a file, or from flags in the same JSON form.
+//! Builds a request from the arguments: reads a file, or converts flags to the same JSON form.
 
 mod parse;
 mod portfolio_file;
@@ -28,11 +28,11 @@ const NS_PER_MS: i64 = 1_000_000;
 /// Greatest length of a request's text, in bytes.
 const REQUEST_BYTES_MAX: u64 = 256 << 20;
 
-/// Reads the bars that flags ask for, as JSON.
+/// Reads the recorded bars that flags name, as JSON.
 pub type ReadBars<'a> = &'a dyn Fn(&RecordedFlags) -> anyhow::Result<Value>;
 
-/// Returns the request of a command, and the rows of a file that it was made of. `made_up_id` is its id if none is
-/// given.
+/// Returns the request of a command, and the file rows that it was made of. `made_up_id` is the id of a request without
+/// one.
 pub fn request_of(
     command: &RiskCommand,
     now_ns: i64,
@@ -78,20 +78,20 @@ pub fn request_of(
     Ok((request, rows))
 }
 
-/// Returns the request of an object in the form of a file.
+/// Returns the request of a JSON object, which has the form of a file.
 pub fn of_object(mut request: Map<String, Value>, made_up_id: &str) -> Result<RiskRequest, UsageError> {
     request.entry("request_id").or_insert_with(|| json!(made_up_id));
     parse::request(request)
 }
 
-/// Returns the fields of a cancelling request besides its own id.
+/// Returns the fields of a request that cancels another one, without its own id.
 pub fn cancelling(request_id: &str) -> Map<String, Value> {
     let mut request = of_problem(json!({"type": "options", "assets": [], "options": []}));
     request.insert("cancels".to_owned(), json!(request_id));
     request
 }
 
-/// Returns the request of a file, with positions from another file in place of its own.
+/// Returns the request of a file. Positions from a second file replace its own.
 fn portfolio(args: &PortfolioArgs) -> Result<(Map<String, Value>, RowPlaces), UsageError> {
     let (mut request, mut rows) = (read_object(&args.file)?, RowPlaces::default());
     if let Some(file) = &args.positions {
@@ -132,7 +132,7 @@ pub fn read_json(path: &Path) -> Result<Value, UsageError> {
     })
 }
 
-/// Overrides fields of the request by the common flags.
+/// Overrides fields of the request with the common flags.
 fn overlay(request: &mut Map<String, Value>, asking: &AskingArgs, now_ns: i64, made_up_id: &str) {
     let deadline = asking.deadline_ms.map(|ms| json!(now_ns.saturating_add(ms.saturating_mul(NS_PER_MS))));
     let given = [
@@ -207,8 +207,8 @@ fn is_stress(problem: &RiskProblem) -> bool {
     matches!(problem, RiskProblem::Portfolio(portfolio) if matches!(portfolio.measure, RiskMeasure::Stress(_)))
 }
 
-/// Returns the first symbol with data from the market: the request goes to the partition of its ticks. `None` if there
-/// is none.
+/// Returns the first symbol that takes data from the market; `None` if there is none. The request goes to the partition
+/// of this symbol's ticks.
 pub fn market_symbol(problem: &RiskProblem) -> Option<&str> {
     symbols_of(problem).next()
 }
@@ -262,7 +262,7 @@ fn implied_problem(args: &ImpliedVolArgs) -> Result<Value, UsageError> {
     }))
 }
 
-/// Builds the asset. With a symbol, missing fields come from the market.
+/// Builds the asset. With a symbol, missing fields are taken from the market.
 fn asset(option: &OptionFlags, volatility: Option<f64>, wants_volatility: bool) -> Result<Value, UsageError> {
     let of = |given: Option<f64>, flag: &str| match (given, &option.symbol) {
         (Some(number), _) => Ok(json!(number)),
@@ -293,7 +293,7 @@ fn contract(option: &OptionFlags, simulation: &SimulationFlags) -> Result<Value,
     let name = simulation.contract.as_deref().unwrap_or("european");
     let mut contract = json!({"type": name, "kind": kind(option)?});
     contract["strike"] = match option.strike {
-        // The strike is floating.
+        // A lookback option without a strike has a floating one.
         None if name == "lookback" => Value::Null,
         _ => json!(strike(option)?),
     };
@@ -360,7 +360,7 @@ fn combination_count(rule: &Value) -> usize {
     lists.map(Vec::len).fold(1, usize::saturating_mul)
 }
 
-/// Returns a rule for each combination of the numbers in lists.
+/// Returns a rule for each combination of the numbers in the rule's lists.
 fn combinations(rule: Value) -> Vec<Value> {
     let Value::Object(fields) = rule else { return vec![rule] };
     let mut rules = vec![Map::new()];

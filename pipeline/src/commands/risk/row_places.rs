@@ -1,10 +1,10 @@
-//! Renames errors about rows of a file: a result names their place in the request, users need line and column.
+//! Renames errors about rows of a file: a result names their index in the request, but users need line and column.
 
 use warptape_schemas::risk::{RiskOutcome, RiskResult};
 
 use super::rows::Rows;
 
-/// The rows that a request's contracts or positions were made of.
+/// The file rows from which a request's contracts or positions were made.
 #[derive(Default)]
 pub struct RowPlaces(Option<Of>);
 
@@ -12,12 +12,12 @@ struct Of {
     rows: Rows,
     /// List in the request with an item for each row, such as `problem.contracts`.
     list: &'static str,
-    /// The first row with each asset of the request; empty if assets come from another file.
+    /// The first row of each asset in the request; empty if the assets come from another file.
     assets: Vec<usize>,
 }
 
 impl RowPlaces {
-    /// Keeps the rows of contracts, one each. `assets` has the first row with each asset.
+    /// Keeps the rows of contracts, one each. `assets` has the first row of each asset.
     pub fn of_contracts(rows: Rows, assets: Vec<usize>) -> Self {
         Self(Some(Of { rows, list: "problem.contracts", assets }))
     }
@@ -27,7 +27,7 @@ impl RowPlaces {
         Self(Some(Of { rows, list: "problem.positions", assets: Vec::new() }))
     }
 
-    /// Renames all errors of a result by line and column.
+    /// Renames all errors of a result to name line and column.
     pub fn name_errors(&self, result: &mut RiskResult) {
         let Some(of) = &self.0 else { return };
         let name_of = |text: &mut String, row: Option<usize>| {
@@ -38,7 +38,7 @@ impl RowPlaces {
         let name = |text: &mut String| name_of(text, None);
         match &mut result.outcome {
             RiskOutcome::Error(error) => name(&mut error.field),
-            // A contract has its own row, even if others have the same asset.
+            // A contract has its own row, even if it shares its asset with others.
             RiskOutcome::Options(found) => {
                 let values = found.values.iter_mut().enumerate();
                 values.for_each(|(row, value)| name_of(&mut value.error, Some(row)));
@@ -53,8 +53,8 @@ impl RowPlaces {
 }
 
 impl Of {
-    /// Replaces a row's or an asset's field at the beginning of a text by its place in the file. `None` for any other
-    /// text.
+    /// Replaces the field of a row or an asset at the beginning of a text with its place in the file. Returns `None` if
+    /// the text begins otherwise.
     fn named(&self, text: &str, row: Option<usize>) -> Option<String> {
         let (row, rest) = match item_of(text, self.list) {
             Some((row, rest)) => (row, rest),
@@ -79,7 +79,7 @@ impl Of {
     }
 }
 
-/// Splits the index in a list off a text, and what follows: `list[3].strike: why`.
+/// Splits `list[3].strike: why` into the index and the text after it.
 fn item_of<'a>(text: &'a str, list: &str) -> Option<(usize, &'a str)> {
     let (place, rest) = text.strip_prefix(list)?.strip_prefix('[')?.split_once(']')?;
     Some((place.parse().ok()?, rest))
@@ -112,7 +112,7 @@ mod tests {
         let positions = |text: &str| named(RowPlaces::of_positions(rows()), text);
         let expected = format!("{path}: line 4, column `symbol`: 7");
         assert_eq!(positions("problem.positions[1].instrument.asset: 7"), Some(expected));
-        // These belong to other files.
+        // The file has no rows for these texts.
         for text in ["problem.assets[1].spot: none", "problem.positions[2].quantity: no", "problem.seed", ""]
         {
             assert_eq!(positions(text), None, "{text}");

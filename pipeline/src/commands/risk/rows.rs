@@ -26,9 +26,9 @@ pub struct Rows {
 
 /// Places of rows in the file.
 enum Places {
-    /// The line that each row begins in, from 1.
+    /// Line in which each row begins, from 1.
     Lines(Vec<usize>),
-    /// The rows' numbers, from 1.
+    /// Rows are named by their numbers, from 1.
     #[cfg(feature = "tables")]
     Numbers,
 }
@@ -49,7 +49,7 @@ pub enum Cell {
     /// A number, from a file with typed columns.
     #[cfg(feature = "tables")]
     Number(f64),
-    /// Yes or no.
+    /// A truth value.
     #[cfg(feature = "tables")]
     Flag(bool),
 }
@@ -61,7 +61,7 @@ pub struct FileRow<'a> {
     cells: BTreeMap<&'a str, &'a Cell>,
 }
 
-/// True if a file holds rows, by its name.
+/// True if the name of a file says that it holds rows.
 pub fn is_table(path: &Path) -> bool {
     matches!(extension(path).as_str(), "csv" | "parquet")
 }
@@ -71,7 +71,7 @@ fn extension(path: &Path) -> String {
 }
 
 impl Rows {
-    /// Reads a file; all its columns must be among these.
+    /// Reads a file. Columns other than the `known` ones are errors.
     pub fn read(path: &Path, known: &[&str]) -> Result<Self, UsageError> {
         let unread = |error: std::io::Error| mistake(path, &error.to_string());
         let rows = match extension(path).as_str() {
@@ -127,7 +127,7 @@ impl Rows {
         }
     }
 
-    /// Returns the place of a column in a row: `book.csv: line 3, column `strike``. Names only the row if the file
+    /// Returns the place of a column in a row: `book.csv: line 3, column `strike``. Names the row alone if the file
     /// lacks the column.
     pub fn cell_place(&self, number: usize, column: &str) -> String {
         let row = format!("{}: {}", self.path.display(), self.place(number));
@@ -157,7 +157,7 @@ impl Rows {
 }
 
 impl FileRow<'_> {
-    /// Returns a text; `None` for an empty cell.
+    /// Returns the text in a column; `None` for an empty cell.
     pub fn text(&self, column: &str) -> Option<String> {
         match self.cells.get(column)? {
             Cell::Empty => None,
@@ -169,7 +169,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// Returns a finite number; `None` for an empty cell.
+    /// Returns the finite number in a column; `None` for an empty cell.
     pub fn number(&self, column: &str) -> Result<Option<f64>, UsageError> {
         let (number, text): (Option<f64>, String) = match self.cells.get(column) {
             None | Some(Cell::Empty) => return Ok(None),
@@ -185,7 +185,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// Returns a flag; false for an empty cell.
+    /// Returns the truth value in a column; false for an empty cell.
     pub fn flag(&self, column: &str) -> Result<bool, UsageError> {
         match self.text(column).map(|text| text.to_ascii_lowercase()).as_deref() {
             None | Some("false" | "no" | "0") => Ok(false),
@@ -194,7 +194,7 @@ impl FileRow<'_> {
         }
     }
 
-    /// Returns the error for a column of the row, with its place.
+    /// Returns an error about a column of the row, with its place.
     pub fn mistake(&self, column: &str, what: &str) -> UsageError {
         mistake(&self.of.path, &format!("{}, column `{column}`: {what}", self.of.place(self.number)))
     }
@@ -211,7 +211,8 @@ fn mistake(path: &Path, what: &str) -> UsageError {
     UsageError(format!("{}: {what}", path.display()))
 }
 
-/// Splits CSV into records: commas, doubled quotes within quotes, either line ending. Empty lines are skipped.
+/// Splits CSV into records: commas separate fields, and two quotes within quotes mean one. Both line endings are
+/// allowed, and empty lines are skipped.
 fn records(path: &Path, text: &str) -> Result<Vec<Record>, UsageError> {
     let (mut records, mut field) = (Vec::new(), String::new());
     let mut record = Record { line: 1, fields: Vec::new() };
@@ -302,7 +303,7 @@ mod tests {
         assert!(error.ends_with(": line 3, column `strike`: `1o` is not a number"), "{error}");
     }
 
-    /// Empty lines and line breaks within quotes count as lines of the file.
+    /// Empty lines and line breaks within quotes count in the line numbers of errors.
     #[test]
     fn mistakes_have_the_line_of_the_file() {
         for number in ["1o", "nan", "inf", "-Infinity", "1e999"] {

@@ -1,22 +1,23 @@
-//! The JSON Schema of risk requests. It follows from the types' declarations; words that serde takes in a second form are added.
+//! The JSON Schema of risk requests. It is derived from the types' declarations; alternative spellings that serde
+//! accepts are added.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use warptape_schemas::risk::RiskRequest;
 
-/// Properties with a second name, which people use for currencies.
+/// Properties with a second name, which users with currencies expect.
 const SECOND_NAMES: [(&str, &str); 3] = [
     ("dividend_yield", "foreign_rate"),
     ("yield_shift", "foreign_rate_shift"),
     ("yield_twist", "foreign_rate_twist"),
 ];
 
-/// The schema of a request in a file of `warptape risk`.
+/// Returns the schema of a request in a file for `warptape risk`.
 pub fn request_schema() -> Value {
     let mut schema =
         SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RiskRequest>().to_value();
     schema["title"] = "Risk request of Warptape".into();
-    // A missing id is made up by the command.
+    // The command makes up a missing id.
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| name != "request_id");
     }
@@ -67,7 +68,7 @@ fn second_form(word: &Value) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` writes the file anew.
+    /// `WARPTAPE_UPDATE_DOCS=1 cargo test -p warptape-pipeline --lib document_in_docs` rewrites the file.
     #[test]
     fn the_document_in_docs_is_the_schema_of_requests() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/risk-request.schema.json");

@@ -1,4 +1,4 @@
-//! A result for people: its numbers in columns, and below them their origin.
+//! A result for people: its numbers in columns, and their origin below.
 
 use std::fmt::Write as _;
 
@@ -53,8 +53,8 @@ pub fn of(request: &RiskRequest, answer: &Answer, wants_greeks: bool, url: &str)
     text
 }
 
-/// Formats an answer without a layout of its own: its lists as columns with their JSON names, and below them its other
-/// fields. Assets come first if a list has a number for each.
+/// Formats an answer that has no layout of its own: its lists as columns with their JSON names, and its other fields
+/// below. If a list has a number for each asset, the assets are the first column.
 fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
     let outcome = serde_json::to_value(outcome).unwrap_or_default();
     let fields = || outcome.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
@@ -74,7 +74,7 @@ fn of_lists(outcome: &RiskOutcome, problem: &RiskProblem) -> String {
         columns.push(("ASSET".to_owned(), Align::Left, symbols));
     }
     for (name, list) in lists {
-        // Records get a column for each of their fields.
+        // A list of records gets a column for each field.
         match list.first().and_then(Value::as_object) {
             None => columns.push((title(name), Align::Right, list.iter().map(cell).collect())),
             Some(record) => columns.extend(record.keys().map(|field| {
@@ -114,7 +114,7 @@ fn word(value: &impl Serialize) -> String {
     }
 }
 
-/// Returns columns of words, then of numbers.
+/// Returns columns of words, followed by columns of numbers.
 fn columns(words: &[&'static str], numbers: &[&'static str]) -> Vec<(&'static str, Align)> {
     let words = words.iter().map(|title| (*title, Align::Left));
     words.chain(numbers.iter().map(|title| (*title, Align::Right))).collect()
@@ -131,7 +131,7 @@ fn contract_cells(NamedContract { id, contract }: &NamedContract) -> Vec<String>
     vec![id.clone(), text("type"), text("kind"), number("strike"), number("expiry_years")]
 }
 
-/// Formats options of any kind, each with the problem's fields by their JSON names.
+/// Formats options of any kind; the columns are the problem's fields with their JSON names.
 fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: bool) -> String {
     let problem = serde_json::to_value(problem).unwrap_or_default();
     let asked: Vec<&serde_json::Map<String, Value>> =
@@ -157,7 +157,7 @@ fn named_options(result: &OptionResult, problem: &RiskProblem, wants_greeks: boo
     options(result, header.collect(), asked.iter().map(cells).collect(), wants_greeks)
 }
 
-/// Formats options; `cells` are the fields of each option, under the first columns.
+/// Formats options; `cells` are the first columns of each.
 fn options(
     result: &OptionResult,
     mut header: Vec<(&str, Align)>,

@@ -1,4 +1,4 @@
-//! Warnings about an answer: old markets, rows without numbers, errors that say little.
+//! Warnings about an answer: old market data, rows without numbers, errors without details.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use warptape_schemas::risk::{
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Returns all warnings, as of now.
+/// Returns all warnings at `now_ns`.
 pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
     let old = result.as_of.iter().filter_map(|taken| {
         let time_ns = taken.time_ns?;
@@ -52,7 +52,7 @@ pub fn of(result: &RiskResult, now_ns: i64, max_age_ns: i64) -> Vec<String> {
     warnings
 }
 
-/// Formats a duration with its two greatest units: `3 h 20 min`.
+/// Formats a duration in its two largest units: `3 h 20 min`.
 fn duration(seconds: i64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(units.len() - 1);
@@ -66,7 +66,7 @@ fn duration(seconds: i64) -> String {
     text
 }
 
-/// Gives assets the market data that an earlier part used for them.
+/// Gives assets the market data that an earlier part used.
 pub fn give(assets: &mut [Asset], as_of: &[MarketAsOf]) {
     let taken: BTreeMap<&str, &MarketAsOf> =
         as_of.iter().map(|taken| (taken.symbol.as_str(), taken)).collect();

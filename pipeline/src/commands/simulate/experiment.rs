@@ -13,10 +13,10 @@ pub fn run(seeds: u64, out: &mut impl Write) -> anyhow::Result<()> {
     run_jobs(seeds, JOBS, out)
 }
 
-/// Runs all methods in all loops, with this number of jobs in a run.
+/// Runs all methods in all loops, with `jobs` jobs in each run.
 pub fn run_jobs(seeds: u64, jobs: usize, out: &mut impl Write) -> anyhow::Result<()> {
     let (fleet, scenes) = (Fleet::volta_turing_radeon(), scenes(jobs));
-    // Clairvoyant schedules are one more method.
+    // Clairvoyant schedules count as another method.
     let mut progress = SeedsProgress::new((scenes.len() * (METHODS.len() + 1)) as u64 * seeds);
     let production = production();
     let (mut found, mut ideals) = (Vec::new(), Vec::new());

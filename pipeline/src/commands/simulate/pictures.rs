@@ -13,7 +13,7 @@ use super::policies::Policy;
 use crate::cli::SimulateArgs;
 use lanes::{timeline, utilisation};
 
-/// Tasks of the run whose lanes are shown over time: more could not be told apart.
+/// Number of tasks in the run whose lanes are drawn over time: with more tasks, slices could not be distinguished.
 const TIMELINE_TASKS: usize = 100;
 
 const COMPLETION: Words<'_> = Words {
@@ -24,7 +24,7 @@ const COMPLETION: Words<'_> = Words {
     unit: " s",
 };
 
-/// Adds the mean completion times at a load to the series of their rows.
+/// Adds the mean completion times of these rows at a load to their series.
 pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[FigureRow]) {
     for row in rows {
         let Some(Interval { mean, half }) = row.figure("mean_s") else { continue };
@@ -37,8 +37,8 @@ pub fn extend(series: &mut Vec<Series>, load: f64, rows: &[FigureRow]) {
     series.iter_mut().for_each(|one| one.points.sort_by(|one, other| one.at.total_cmp(&other.at)));
 }
 
-/// Writes the pictures: completion time against load if loads are given, and for each policy the run of the first seed
-/// at the last load.
+/// Writes the pictures. If loads are given, one shows completion time against load. For each policy, others show the
+/// lanes in the first seed's run at the last load.
 pub fn write(
     folder: &Path,
     (policies, args): (&[Policy], &SimulateArgs),

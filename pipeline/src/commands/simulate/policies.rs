@@ -1,4 +1,4 @@
-//! Policies to compare: names, and files of networks.
+//! Policies to compare, given by name or by a network's file.
 
 use warptape_scheduler::{TASK_POLICIES, dqn};
 use warptape_schemas::journal::{SchedulerConfig, Trained};
@@ -9,7 +9,7 @@ use crate::network_file;
 use crate::settings::{Sources, load};
 use crate::usage_error::UsageError;
 
-/// Digits of a network's hash in tables, as many as `warptape control` accepts as a name.
+/// Digits of a network's hash in tables. `warptape control` accepts a hash cut to this length.
 const HASH_DIGITS: usize = 8;
 
 /// Returns the scheduler's configuration of `warptape run` without settings.
@@ -21,9 +21,9 @@ pub fn production() -> SchedulerConfig {
 /// A policy to run.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// Name in tables and pictures.
+    /// Name shown in tables and pictures.
     pub label: String,
-    /// Name for the scheduler or the baselines.
+    /// Name that the scheduler or the baselines know.
     name: String,
     /// Network of the policy; `None` for a policy without one.
     network: Option<Trained>,
@@ -58,8 +58,8 @@ impl Policy {
         BASELINES.contains(&self.name.as_str())
     }
 
-    /// Returns the options of a run under the policy. All else is the same for all policies: the default configuration
-    /// of production.
+    /// Returns the options of a run under the policy. Everything else is the same for all policies: production's
+    /// default configuration.
     pub fn options(&self, args: &SimulateArgs, scaling: Scaling) -> Options {
         let options = Options::of_production(&self.name, &production());
         let slice_ns = args.slice_us.map_or(options.slice_ns, |us| us * 1_000);

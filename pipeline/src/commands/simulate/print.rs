@@ -9,7 +9,7 @@ use warptape_simulator::figures::{About, BESIDE_COST, FigureRow};
 use crate::cli::SimulateFormat;
 use crate::commands::columns::{Align, aligned};
 
-/// The rows of a load, with their origin.
+/// The rows at one load, with their parameters.
 pub struct Printed<'a> {
     /// The load; `None` if the workload has its own.
     pub load: Option<f64>,
@@ -44,7 +44,7 @@ pub fn print(out: &mut impl Write, format: SimulateFormat, printed: &Printed<'_>
     Ok(())
 }
 
-/// Prints a table for each subject of figures, with the rows that have some.
+/// Prints a table for each subject of figures. A table has the rows with figures on its subject.
 fn tables(out: &mut impl Write, printed: &Printed<'_>) -> anyhow::Result<()> {
     let given = printed.load.map_or("as it comes".to_owned(), |load| load.to_string());
     let ticks = printed.ticks_per_s.map_or(String::new(), |rate| format!(" beside {rate} ticks/s"));
@@ -99,7 +99,7 @@ fn line(printed: &Printed<'_>, row: &FigureRow) -> serde_json::Value {
     json!({"policy": row.name, "load": printed.load, "seeds": printed.seeds, "tasks": printed.tasks, "figures": figures})
 }
 
-/// Formats a mean with half of its interval, to about four digits.
+/// Formats a mean and its half-interval, to about four digits.
 fn shown(Interval { mean, half }: Interval) -> String {
     let digits = match mean.abs() {
         size if size >= 1_000.0 => 0,

@@ -15,7 +15,7 @@ pub struct SeedsProgress {
 }
 
 impl SeedsProgress {
-    /// Creates the progress of a number of runs.
+    /// Creates a progress display for this number of runs.
     pub fn new(runs: u64) -> Self {
         let bar = ProgressBar::new(runs);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {eta} left  {msg}");
@@ -23,7 +23,7 @@ impl SeedsProgress {
         Self { bar, began: Instant::now(), tasks: 0 }
     }
 
-    /// Shows the present run's name.
+    /// Shows the name of the current run.
     pub fn say(&self, what: String) {
         self.bar.set_message(what);
     }

@@ -1,4 +1,4 @@
-//! The command on the files of the examples.
+//! Runs the command on the example files.
 
 use super::*;
 use crate::cli::SimulateFormat;
@@ -37,7 +37,7 @@ fn the_same_seeds_give_the_same_bytes_in_every_form() {
     assert_ne!(one, other);
 }
 
-/// The command's configuration is that of `warptape run` without settings.
+/// The command's configuration equals that of `warptape run` without settings.
 #[test]
 fn runs_are_configured_as_production_is() {
     let production = super::policies::production();
@@ -77,7 +77,7 @@ fn no_policy_is_better_than_the_bound() {
     }
 }
 
-/// A run above capacity ends with its tasks, and does no more than capacity meanwhile.
+/// A run above capacity still finishes its tasks, at a rate of at most the capacity.
 #[test]
 fn a_load_above_capacity_is_run_to_its_end() {
     let out = simulated(|args| args.load = vec![1.5]).unwrap();
@@ -118,7 +118,7 @@ fn bad_input_is_said_with_its_file() {
     check(&|args| args.workload = Some(trace.clone()), "trace.csv: line 2: size_s is -1");
 }
 
-/// Networks in files run beside other policies, named by the first digits of their hashes.
+/// Networks in files run beside other policies, and are named by the first digits of their hashes.
 #[test]
 fn networks_in_files_are_held_against_other_policies() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ fn fleets_of_the_examples_are_run() {
 }
 
 /// A fleet with lanes that start and stop is run under each policy of autoscaling. The table shows the cost of each
-/// beside the missed deadlines.
+/// policy beside its missed deadlines.
 #[test]
 fn autoscaling_has_a_table_of_costs() {
     let autoscaled = |output: SimulateFormat, policy: &str| {
@@ -251,7 +251,7 @@ fn autoscaling_has_a_table_of_costs() {
     assert!(error.to_string().contains("a fleet with [autoscale] needs a production policy"), "{error}");
 }
 
-/// Pictures are XML, the same for the same seeds, and their points are the printed figures.
+/// Pictures are valid XML and equal for the same seeds, and their points are the printed figures.
 #[test]
 fn pictures_are_of_the_figures_and_the_same_for_the_same_seeds() {
     let folder = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn baselines_of_the_simulator_are_told_apart() {
     assert!(out.contains("Only in the simulator, not for production: max-min"), "{out}");
 }
 
-/// The experiment's page has all methods in all loops, and the same seeds give the same page.
+/// The experiment's page has all methods in all loops, and is equal for the same seeds.
 #[test]
 fn the_experiment_is_a_page() {
     let page = || {
@@ -304,8 +304,7 @@ fn the_experiment_is_a_page() {
     assert_eq!(one.matches("| `lp-price` of production |").count(), 3, "{one}");
 }
 
-/// Ticks come beside tasks: the table shows their latency and their share of the fleet, in the same bytes for the same
-/// seeds.
+/// Ticks run beside tasks: the table shows their latency and their share of the fleet, and is equal for the same seeds.
 #[test]
 fn ticks_have_a_table_beside_that_of_tasks() {
     let ticked = |output: SimulateFormat, placement: &str| {
@@ -329,7 +328,7 @@ fn ticks_have_a_table_beside_that_of_tasks() {
         assert!(of(row, "ticks_percent").is_some_and(|percent| percent > 0.0), "{out}");
         assert!(of(row, "done_per_s") < of(4, "done_per_s"), "{out}");
     }
-    // Both policies meet the same ticks.
+    // Both policies get the same ticks.
     assert_eq!(of(0, "rows"), of(1, "rows"));
     assert_eq!(of(4, "rows_per_s"), Some(3e6));
     let table = ticked(SimulateFormat::Table, "balanced");

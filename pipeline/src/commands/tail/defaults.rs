@@ -1,5 +1,5 @@
-//! Fields that records of earlier schema versions lack. They have the defaults of the current version, by Avro's rules
-//! of schema resolution, so that all records of a topic have one shape.
+//! Defaults for fields that records of earlier schema versions lack, by Avro's rules of schema resolution. So all
+//! records of a topic have the same fields.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,10 +9,10 @@ use warptape_schemas::known;
 
 type Defaults = Vec<(String, Value)>;
 
-/// Fields with defaults of each record's current version.
+/// Fields with defaults in the current version of each record.
 static DEFAULTS: LazyLock<BTreeMap<&'static str, Defaults>> = LazyLock::new(|| {
     let mut defaults = BTreeMap::new();
-    // The current version of a record is the first one.
+    // The list has the current version of each record first.
     for schema in known::all() {
         defaults.entry(schema.name).or_insert_with(|| of_schema(schema.text));
     }

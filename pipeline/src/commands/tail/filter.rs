@@ -1,4 +1,4 @@
-//! The rows that a user asked for: by symbol, kind, bar and event time.
+//! Filters of rows by symbol, kind, bar and event time.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::show::branch;
 use crate::cli::{BACKWARDS, TailArgs};
 use crate::usage_error::UsageError;
 
-/// Greatest number of values to search for similar ones.
+/// Greatest number of other values that are kept, to suggest similar ones.
 const OTHERS_MAX: usize = 10_000;
 /// Greatest number of bars that a message lists.
 const BARS_SHOWN: usize = 50;
@@ -21,18 +21,18 @@ const BARS_SHOWN: usize = 50;
 pub struct Filter {
     symbol: Option<Wanted>,
     bar: Option<Wanted>,
-    /// Empty for all kinds.
+    /// Wanted kinds; empty for all kinds.
     kinds: Vec<String>,
     since_ns: Option<i64>,
     until_ns: Option<i64>,
 }
 
-/// A value that rows must have.
+/// A wanted value of a field.
 struct Wanted {
     value: String,
-    /// True if a row had the value.
+    /// True if some row had the value.
     is_found: bool,
-    /// Values of other rows, until a row has the wanted one.
+    /// Values of other rows, kept until a row has the wanted one.
     others: BTreeSet<String>,
 }
 
@@ -53,7 +53,7 @@ impl Filter {
         })
     }
 
-    /// True if a row has to be printed. `timestamp_ns` is the time of its record.
+    /// True if a row must be printed. `timestamp_ns` is the time of the row's record.
     pub fn takes(&mut self, row: &TickRow, timestamp_ns: i64) -> bool {
         let layout = layouts::of(row.schema);
         let field = |name: &str| row.fields.get(name);
@@ -61,7 +61,7 @@ impl Filter {
             Some(wanted) => wanted.is_in(field(name)),
             None => true,
         };
-        // Both are looked at, so that each is known to be there or not.
+        // Both filters see every row, so that each knows whether its value exists.
         let (has_symbol, has_bar) = (has(&mut self.symbol, "symbol"), has(&mut self.bar, layout.bar));
         let kind = field(layout.kind).map_or("", branch);
         let has_kind = self.kinds.is_empty() || self.kinds.iter().any(|wanted| wanted == kind);
@@ -71,7 +71,7 @@ impl Filter {
         has_symbol && has_bar && has_kind && is_within
     }
 
-    /// Describes what no row had so far; `None` if all was found, or no row was read.
+    /// Describes the wanted value that no row had so far; `None` if all were found, or no row was read.
     pub fn missing(&self) -> Option<String> {
         let symbol = self.symbol.as_ref().filter(|wanted| wanted.is_missing());
         let symbol = symbol.map(|Wanted { value, others, .. }| {
@@ -100,7 +100,7 @@ impl Wanted {
         !self.is_found && !self.others.is_empty()
     }
 
-    /// True if the field is the wanted value. Remembers others until it is found.
+    /// True if the field has the wanted value. Remembers other values until then.
     fn is_in(&mut self, field: Option<&Value>) -> bool {
         match field.and_then(Value::as_str) {
             Some(value) if value == self.value => {

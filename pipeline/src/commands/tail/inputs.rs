@@ -9,8 +9,8 @@ use super::reasons::milliseconds;
 use crate::commands::columns::{numbered, utc};
 use crate::endpoint::throttle_reasons;
 
-/// Describes the input of an entry in a sentence that begins with its kind. `started` is the start of the process that
-/// wrote it, if known; it has the devices of lanes.
+/// Describes the input of an entry in a sentence that begins with the input's kind. `started` is the start of the
+/// process that wrote the entry, if known; it names the devices of lanes.
 pub fn words(entry: &JournalEntry, started: Option<&Started>) -> String {
     let lane = |lane: LaneId| {
         let spec = started.and_then(|started| started.lanes.iter().find(|spec| spec.lane == lane));
@@ -197,7 +197,7 @@ fn of_checkpoint(checkpoint: &Checkpoint) -> String {
     )
 }
 
-/// Describes the outcome of a commit, as an entry of a later time reports it.
+/// Describes the outcome of a commit. `at_ns` is the time of the entry that reports it.
 fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
     let outcome = match ended.outcome {
         CommitOutcome::Committed => "is committed",
@@ -216,7 +216,7 @@ fn of_commit(ended: &CommitEnded, at_ns: i64) -> String {
 }
 
 fn of_command(command: &ControlCommand) -> String {
-    // A union has one member: the branch's name with the fields.
+    // The JSON of a command is an object with one member: the command's name and its fields.
     serde_json::json!(command).to_string()
 }
 

@@ -1,4 +1,4 @@
-//! One line of JSON output: a record of a topic, or a tick of it, with its place.
+//! One line of JSON output: a record, or one tick of a record, with its place.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use super::readable::readable;
 use super::rows::TickRow;
 use crate::commands::json::{Integers, iso, write_line};
 
-/// The line.
+/// The members of one line.
 #[derive(Clone, Serialize)]
 pub struct JsonLine<'a> {
     topic: &'a str,
@@ -21,7 +21,7 @@ pub struct JsonLine<'a> {
     pub offset: i64,
     /// Time of the record, ns since the epoch.
     pub timestamp_ns: i64,
-    /// The same time as text.
+    /// Time of the record as text.
     timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     index: Option<usize>,
@@ -45,7 +45,7 @@ impl<'a> JsonLine<'a> {
         Self { topic, partition, offset, timestamp_ns, timestamp, index, schema, record, error, integers }
     }
 
-    /// Returns the line with integers of this form.
+    /// Sets the form of integers.
     pub fn with_integers(self, integers: Integers) -> Self {
         Self { integers, ..self }
     }
@@ -55,7 +55,7 @@ impl<'a> JsonLine<'a> {
         Self { error: Some(error), ..self.clone() }
     }
 
-    /// Writes the line with a row of the record. A record of a single tick is its own row 0.
+    /// Writes the line with a row of the record. A record of a single tick has the one row 0.
     pub fn write_row(&self, row: &TickRow, describer: &Describer, output: &mut impl Write) -> io::Result<()> {
         let index = row.index.or((row.schema == "Tick").then_some(0));
         let record = Some(readable(row.schema, &row.fields, describer));

@@ -1,8 +1,8 @@
-//! The columns of each kind of record in tables, and the fields by which records are filtered.
+//! The table columns of each kind of record, and the fields that filters compare.
 
 use super::show::Show;
 
-/// The columns of one schema, after the position that every line has.
+/// The columns of one schema, besides the position that every line has.
 pub struct Layout {
     /// Schema name; empty for records of schemas without a layout.
     pub schema: &'static str,
@@ -10,7 +10,7 @@ pub struct Layout {
     pub columns: &'static [Column],
     /// Titles of the columns that get room first.
     pub first: &'static [&'static str],
-    /// Fields that CSV has besides the columns.
+    /// Fields that CSV has in addition to the columns.
     pub more: &'static [&'static str],
     /// Field of `--kind`: an enum or a union; empty for records without kinds.
     pub kind: &'static str,
@@ -27,9 +27,9 @@ pub struct Column {
     pub title: &'static str,
     /// Width that most cells need.
     pub width: usize,
-    /// Least width where there is little room.
+    /// Least width if room is short.
     pub least: usize,
-    /// Form of its cells.
+    /// Form of the cells.
     pub show: Show,
 }
 
@@ -48,22 +48,22 @@ impl Column {
 const POSITION_WIDTH: usize = 16;
 /// Width of a time with microseconds.
 const TIME_WIDTH: usize = 27;
-/// Width of a field that has no column of its own.
+/// Width of a field without a column of its own.
 const FIELD_WIDTH: usize = 14;
 
 const fn column(title: &'static str, width: usize, show: Show) -> Column {
     Column { title, width, least: width, show }
 }
 
-/// Column of a record's place.
+/// Column of a record's position, in one cell.
 pub const POSITION: Column = column("POSITION", POSITION_WIDTH, Show::Position).down_to(9);
-/// Columns of the parts of a record's place.
+/// Columns of a record's position, one for each part.
 pub const PLACE: [Column; 3] = [
     column("PARTITION", 9, Show::Partition),
     column("OFFSET", 12, Show::Offset),
     column("INDEX", 5, Show::Index),
 ];
-/// Column of a record's time, for schemas that have no such field.
+/// Column of a record's time, for schemas without a time field.
 pub const WRITTEN: Column = column("WRITTEN", TIME_WIDTH, Show::Written);
 
 /// Returns the column of a field of the record's JSON.

@@ -13,7 +13,7 @@ use super::rows;
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
-/// Lines of a topic, up to its present end or on and on.
+/// Lines of a topic, up to its current end or without end.
 pub struct Lines {
     reading: Reading,
     symbol: Option<String>,
@@ -33,7 +33,7 @@ pub enum Polled {
 }
 
 impl Lines {
-    /// Opens the topic of this name, at its beginning or at its present end. With `exits_at_end`, lines end there.
+    /// Opens a topic at its beginning or at its current end. With `exits_at_end`, the lines stop at that end.
     pub fn open(
         settings: &Settings,
         topic: &str,
@@ -45,7 +45,7 @@ impl Lines {
         Ok(Self { reading, symbol, describer: Describer::new(), ready: VecDeque::new() })
     }
 
-    /// Returns the next line, after a wait for it of about `timeout`.
+    /// Returns the next line; waits about `timeout` for it.
     pub fn poll(&mut self, timeout: Duration) -> anyhow::Result<Polled> {
         if let Some(line) = self.ready.pop_front() {
             return Ok(Polled::Line(line));

@@ -1,4 +1,4 @@
-//! Names that users may give for the records of a topic: columns, fields and kinds. Fields and kinds are those of the
+//! Names that users may give for the records of a topic: columns, fields and kinds. Fields and kinds come from the
 //! topic's schema.
 
 use serde::Deserialize;
@@ -36,7 +36,7 @@ struct AvroField<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Returns the names of a topic; those that every record has if the topic is none of the pipeline's.
+    /// Returns the names of a topic; for a foreign topic, the names that every record has.
     pub fn of(topic: &'a str, topics: &Topics) -> Self {
         let Some(schema) = schema_of(topic, topics) else {
             return Self { topic, layout: layouts::of(""), fields: Vec::new(), kinds: Vec::new() };
@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
         Self { topic, layout, fields: record.fields.into_iter().flat_map(with_text).collect(), kinds }
     }
 
-    /// Returns the columns with these names; an error names those that exist.
+    /// Returns the columns with these names. An error lists the existing names.
     pub fn columns(&self, names: &[String]) -> Result<Vec<Column>, UsageError> {
         names.iter().map(|name| self.column(name)).collect()
     }
@@ -80,11 +80,11 @@ impl<'a> Names<'a> {
 
     fn own_columns(&self) -> impl Iterator<Item = Column> {
         let of_layout = self.layout.columns.iter().copied().filter(|column| column.title != "WRITTEN");
-        // A snapshot has columns `partition` and `offset` of its own.
+        // A snapshot has its own columns `partition` and `offset`, which come first.
         of_layout.chain([layouts::POSITION, layouts::WRITTEN]).chain(layouts::PLACE)
     }
 
-    /// Returns the kinds with these names, in any case; an error names those that exist.
+    /// Returns the kinds with these names, in any case. An error lists the existing names.
     pub fn kinds(&self, names: &[String]) -> Result<Vec<String>, UsageError> {
         let found = |name: &String| {
             let wanted = name.trim().replace('-', "_");
@@ -116,7 +116,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the newest schema of a topic's records; for the topic of ticks, that of a single one.
+/// Returns the newest schema of a topic's records; for the topic of ticks, the schema of a single tick.
 fn schema_of(topic: &str, topics: &Topics) -> Option<KnownSchema> {
     let of_topic = subjects(topics).into_iter().filter(|subject| subject.topic == topic);
     of_topic.map(|subject| subject.schema).reduce(|best, schema| {
@@ -124,7 +124,7 @@ fn schema_of(topic: &str, topics: &Topics) -> Option<KnownSchema> {
     })
 }
 
-/// Returns the name of the text beside a raw integer; `None` for other fields.
+/// Returns the name of the text field beside a raw integer; `None` for other fields.
 fn text_name(field: &'static str) -> Option<&'static str> {
     time_name(field).or_else(|| field.strip_suffix("_e9"))
 }

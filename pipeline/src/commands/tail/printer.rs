@@ -24,7 +24,7 @@ use crate::commands::json::Integers;
 use crate::printable::{printable_line, to_stderr};
 use crate::usage_error::UsageError;
 
-/// Indentation of the decisions below an entry of the journal, and of their further lines.
+/// Indentation of the decisions below a journal entry, and of their continuation lines.
 const INDENTS: [&str; 2] = ["    ", "      "];
 
 /// Prints the rows that the filter takes.
@@ -34,7 +34,7 @@ pub struct Printer<'a, W> {
     filter: Filter,
     form: Form,
     describer: Describer,
-    /// Start of the process that writes each partition of the journal, as far as its entries told.
+    /// Start of the process that writes each partition of the journal, once an entry has named it.
     started: BTreeMap<i32, Started>,
 }
 
@@ -49,13 +49,13 @@ enum Form {
     },
 }
 
-/// A table as far as it is printed.
+/// A table in progress.
 struct Table {
     room: Room,
-    /// True if the user chose the columns; otherwise they are those of each row's schema.
+    /// True if the user chose the columns; otherwise they follow each row's schema.
     is_chosen: bool,
     view: View,
-    /// Schema of the rows below the last titles; `None` before the first row.
+    /// Schema of the rows below the last header; `None` before the first row.
     schema: Option<&'static str>,
 }
 
@@ -113,7 +113,7 @@ impl<'a, W: Write> Printer<'a, W> {
         }
     }
 
-    /// Writes what was printed.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
@@ -151,7 +151,7 @@ impl<'a, W: Write> Printer<'a, W> {
         decisions.iter().try_for_each(write)
     }
 
-    /// Puts an entry's input and decisions into words. Returns the decisions.
+    /// Replaces an entry's input and decisions with sentences. Returns the sentences of the decisions.
     fn tell_entry(&mut self, partition: i32, entry: &JournalEntry, fields: &mut Value) -> Vec<String> {
         let began = match &entry.input {
             Input::Started(started) => Some(started),
@@ -169,7 +169,7 @@ impl<'a, W: Write> Printer<'a, W> {
         decisions
     }
 
-    /// Writes the cells of a row, and before the first ones their titles.
+    /// Writes the cells of a row. Writes the titles before the first row.
     fn write_cells(&mut self, at: Position, row: &TickRow) -> io::Result<()> {
         let Self { output, form, describer, .. } = self;
         let with_json = |view: &View| match view.needs_json() {
@@ -196,7 +196,7 @@ impl<'a, W: Write> Printer<'a, W> {
 }
 
 impl Table {
-    /// Returns the columns for rows of a schema. Writes their titles if they are not those of the row before.
+    /// Returns the columns for rows of a schema. Writes their titles if the previous row had others.
     fn view_of(&mut self, schema: &str, output: &mut impl Write) -> io::Result<&View> {
         let layout = layouts::of(schema);
         let is_same = self.is_chosen || self.schema == Some(layout.schema);
@@ -216,7 +216,7 @@ impl Table {
     }
 }
 
-/// Writes a printable sentence, in further lines if it has no room in one.
+/// Writes a printable sentence, wrapped if it does not fit one line.
 fn write_sentence(out: &mut impl Write, words: &str, indents: [&str; 2], room: Room) -> io::Result<()> {
     let [first, further] = indents;
     let Room::Columns(columns) = room else { return writeln!(out, "{first}{words}") };

@@ -1,8 +1,9 @@
-//! Records as JSON for people and for programs without a schema. A tick has one shape, whatever its record, with times
-//! and decimals as text beside the raw integers.
+//! Records as JSON for people and for programs without a schema. Every tick has the same shape, with times and decimals
+//! as text beside the raw integers.
 //!
-//! Fields of the record stay as they are. Fields that an earlier version lacks have their defaults. An added field has the same name without its unit: `event_time` beside
-//! `event_time_ns`, and `price` beside `price_e9`. This module must not know how lines are printed.
+//! Fields of the record are not changed. Fields that an earlier version lacks get their defaults. An added field has
+//! the same name without its unit: `event_time` beside `event_time_ns`, and `price` beside `price_e9`. This module must
+//! not know how lines are printed.
 
 use serde_json::{Map, Value, json};
 use warptape_schemas::{Describer, decimal_text};
@@ -11,10 +12,10 @@ use super::defaults;
 use super::rows::rows;
 use crate::commands::json::{add_times, time};
 
-/// Greatest number of ticks shown of a dead letter. Letters of bad rows have one tick, except for those that share the
-/// rest of a record.
+/// Greatest number of ticks shown of a dead letter. A letter of a bad row has one tick; a letter of the rest of a
+/// record may have many.
 const TICKS_SHOWN_MAX: usize = 256;
-/// Digits after the point of numbers that end in `_e9`.
+/// Decimals of numbers whose names end in `_e9`.
 const E9_SCALE: usize = 9;
 const TICK_TIMES: [&str; 2] = ["event_time", "receive_time"];
 const TICK_NUMBERS: [&str; 6] = ["price", "size", "bid_price", "bid_size", "ask_price", "ask_size"];
@@ -22,7 +23,7 @@ const BAR_TIMES: [&str; 2] = ["bar_start", "bar_end"];
 const BAR_NUMBERS: [&str; 5] = ["open", "high", "low", "close", "volume"];
 const FLOW_NUMBERS: [&str; 2] = ["buy_volume", "sell_volume"];
 
-/// Returns the fields of a record, with readable ones added.
+/// Returns the fields of a record, with readable fields added.
 pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     let Value::Object(fields) = fields else { return fields.clone() };
     let (name, mut fields) = (schema.rsplit('.').next().unwrap_or(schema), fields.clone());
@@ -47,7 +48,8 @@ pub fn readable(schema: &str, fields: &Value, describer: &Describer) -> Value {
     })
 }
 
-/// Prices and sizes published with other scales than nine digits are in `scaled`, as in late ticks.
+/// Adds the readable fields of a tick. Prices and sizes with other scales than nine decimals are in `scaled`, as in
+/// late ticks.
 fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
     if let (Some(price_scale), Some(size_scale)) = (fields.remove("price_scale"), fields.remove("size_scale"))
     {
@@ -72,8 +74,8 @@ fn tick(mut fields: Map<String, Value>) -> Map<String, Value> {
     };
     let is_trade = fields.get("kind").and_then(Value::as_str) == Some("TRADE");
     let is_not_0 = |name: &str| exactly(name).is_some_and(|(value, _)| value != 0);
-    // A trade has no book, and a quote no price. A side is absent if its size is 0, or its price if the quote has no
-    // sizes.
+    // A trade has no bid and ask, and a quote no price. A side is absent if its size is 0; in a quote without sizes, if
+    // its price is 0.
     let told = if is_not_0("bid_size") || is_not_0("ask_size") { "size" } else { "price" };
     let is_there = |name: &str| match name.split_once('_') {
         Some((side, _)) => !is_trade && is_not_0(&format!("{side}_{told}")),
@@ -112,7 +114,7 @@ fn e9(value: &Value, scale: &Value) -> Value {
     json!(exact())
 }
 
-/// Formats a bar; quotes with prices and sizes of 0 are absent.
+/// Adds the readable fields of a signal. Quotes with prices and sizes of 0 are absent.
 fn signal(mut fields: Map<String, Value>) -> Map<String, Value> {
     let exact = fields.get("exact").cloned().unwrap_or_default();
     let exact_flow = fields.get("exact_flow").cloned().unwrap_or_default();
@@ -145,7 +147,7 @@ fn signal(mut fields: Map<String, Value>) -> Map<String, Value> {
     fields
 }
 
-/// Formats a dead letter, with the readable ticks of its record.
+/// Adds the readable fields of a dead letter, with the ticks of its record.
 fn dead_letter(mut fields: Map<String, Value>, describer: &Describer) -> Map<String, Value> {
     let ticks = fields.get("value").and_then(Value::as_str).and_then(bytes).and_then(|value| {
         let (schema, described) = describer.describe(&value).ok()?;
@@ -193,7 +195,7 @@ mod tests {
             (&json!("0.00123"), &json!("5"), &Value::Null)
         );
         assert_eq!((&single["price_e9"], &single["scaled"]), (&json!(1_230_000), &Value::Null));
-        // The same tick in a batch with scales: prices in units of 1e-14, sizes whole.
+        // The same tick in a batch with scales: prices in units of 1e-14, whole sizes.
         let mut of_batch = trade().as_object().expect("an object").clone();
         for (name, value) in [("price", 123_000_000_000_i64), ("size", 5), ("bid_price", 0), ("bid_size", 0)]
         {
@@ -210,7 +212,7 @@ mod tests {
         assert_eq!(scaled["scaled"]["price_scale"], 14);
         scaled["scaled"] = Value::Null;
         assert_eq!(scaled, single);
-        // The same tick as a late one.
+        // The same tick as a late tick.
         let mut late = trade();
         late["watermark_ns"] = json!(1_000);
         late["scaled"] = Value::Null;

@@ -1,4 +1,4 @@
-//! Decisions of the scheduler in words, each with its reasons.
+//! Describes decisions of the scheduler and their reasons.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,19 +9,19 @@ use crate::commands::columns::{numbered, utc};
 use crate::runtime::breaker_words;
 
 /// Describes the decisions of a journal entry, in their order. `entry` has the fields of a `JournalEntry`; its input is
-/// not read. `started` is the start of the entry's process, if known; it has the limits of decisions.
+/// not read. `started` is the start of the entry's process, if known; it has the limits that decisions compare with.
 pub fn of_decisions<'a>(entry: &'a Value, started: Option<&'a Started>) -> impl Iterator<Item = String> + 'a {
     let at_ns = entry["at_ns"].as_i64().unwrap_or(0);
     let decisions = entry["decisions"].as_array().into_iter().flatten();
     decisions.map(move |decision| of_decision(decision, at_ns, started))
 }
 
-/// The fields of a union's branch.
+/// Returns the fields of a union's branch.
 fn fields_of(union: &Value) -> &Value {
     union.as_object().and_then(|object| object.values().next()).unwrap_or(&Value::Null)
 }
 
-/// Describes a decision that was made at a time.
+/// Describes a decision that was made at `at_ns`.
 pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> String {
     let name = branch(decision);
     let fields = fields_of(decision);
@@ -142,13 +142,13 @@ pub fn of_decision(decision: &Value, at_ns: i64, started: Option<&Started>) -> S
             of.text("temperature_c"),
             of.text("limit_c"),
         ),
-        // This decision belongs to a newer version.
+        // Decision of a newer version.
         _ => fields.to_string(),
     };
     format!("{name}: {words}")
 }
 
-/// The fields of a decision that was made at a time.
+/// The fields of a decision, and the time at which it was made.
 struct Fields<'a> {
     fields: &'a Value,
     at_ns: i64,
@@ -235,17 +235,17 @@ impl Fields<'_> {
             (Some(lane), None, Some(instead)) => {
                 format!("would give task {instead} to lane {lane}, not task {task}")
             }
-            // This reason belongs to a newer version.
+            // Reason of a newer version.
             _ => return self.fields.to_string(),
         };
         format!("policy {policy} of risk.shadow {words}")
     }
 
-    /// Describes the breaker as the process's own log does.
+    /// Describes the breaker in the words of the process's own log.
     fn breaker(&self) -> String {
         match Breaker::deserialize(self.fields) {
             Ok(breaker) => format!("lane {} {}", breaker.lane, breaker_words(&breaker)),
-            // This state belongs to a newer version.
+            // State of a newer version.
             Err(_) => self.fields.to_string(),
         }
     }
@@ -255,7 +255,7 @@ impl Fields<'_> {
     }
 
     fn place(&self) -> String {
-        // The first of the highest scores is chosen. Scores themselves are left out, because they say nothing alone.
+        // The first of the highest scores is chosen. Scores are not printed, because they mean nothing by themselves.
         let mut candidates: Vec<&Value> =
             self.fields["candidates"].as_array().into_iter().flatten().collect();
         candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate["score"].as_i64()));
@@ -417,7 +417,7 @@ impl Fields<'_> {
     }
 }
 
-/// Explains why a group is on lanes of one kind.
+/// Explains why a group is restricted to lanes of one kind.
 fn route(route: &Value) -> String {
     let number = |name: &str| milliseconds(route[name].as_i64().unwrap_or(0));
     format!(
@@ -580,7 +580,7 @@ mod tests {
             assert!(!words.starts_with(&raw), "a decision of a new kind wants words: {words}");
             let is_route = |part: &str| part.contains("rows are predicted");
             let own: Vec<_> = words.split("; ").filter(|part| !is_route(part)).collect();
-            // Values within a field are missing here; a missing field would give null.
+            // A missing value within a field gives null, as a missing field would.
             let gaps = own.join("; ").matches("null").count();
             let within = match decision["name"].as_str().unwrap() {
                 "Place" => 2,

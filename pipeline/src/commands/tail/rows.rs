@@ -1,12 +1,12 @@
-//! Rows to print of one record: a batch of ticks is one row for each tick.
+//! The printed rows of one record: a batch of ticks has one row for each tick.
 
 use serde_json::{Map, Value};
 
 /// One row.
 pub struct TickRow {
-    /// Schema name; for rows of a batch, that of a single tick, if one has their fields.
+    /// Schema name. Rows of a batch have the name of a single tick's schema, if the fields are the same.
     pub schema: &'static str,
-    /// Index within the record, for rows of a batch; `None` otherwise.
+    /// Index within the record; `None` unless the record is a batch.
     pub index: Option<usize>,
     /// The fields as an object.
     pub fields: Value,
@@ -19,7 +19,7 @@ impl TickRow {
     }
 }
 
-/// Returns the rows of a described record.
+/// Returns the rows of a decoded record.
 pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
     match value {
         Value::Object(columns) if columns.contains_key("symbols") => {
@@ -30,8 +30,8 @@ pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
     }
 }
 
-/// Returns the ticks of a batch. It has a dictionary of symbols, an index into it for each tick, and an array for each
-/// other field. Fields missing in a bad record are null.
+/// Returns the ticks of a batch. The batch has a dictionary of symbols, an index into it for each tick, and an array
+/// for each other field. Fields missing in a bad record are null.
 fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
     let array = |name: &str| columns.get(name).and_then(Value::as_array);
     let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
@@ -41,7 +41,7 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
         for (column, values) in columns {
             let value = match column.as_str() {
                 "symbols" | "symbol" => continue,
-                // Scales are given by symbol of the dictionary, not by tick.
+                // Scales are arrays by symbol of the dictionary, not by tick.
                 "price_scale" | "size_scale" => {
                     symbol.as_u64().and_then(|symbol| values.get(usize::try_from(symbol).ok()?))
                 }
@@ -56,7 +56,7 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
     symbols.iter().enumerate().map(row).collect()
 }
 
-/// Returns each tick's value of a column that its record leaves empty; null for a column that must not be empty.
+/// Returns the default of a column that a batch leaves empty; null for a column that must not be empty.
 fn default_of(column: &str) -> Value {
     match column {
         "kind" | "event_time_ns" => Value::Null,

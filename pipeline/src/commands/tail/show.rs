@@ -1,4 +1,4 @@
-//! Cells of tables and of CSV: the forms in which a field of a record is written.
+//! Cells of tables and CSV: the forms of a record's fields.
 
 use serde_json::Value;
 use warptape_schemas::{decimal_e9, decimal_text};
@@ -28,7 +28,7 @@ pub struct Row<'a> {
     pub at: Position,
     /// The row.
     pub row: &'a TickRow,
-    /// The row as in JSON; null unless a column shows one of its fields.
+    /// The row in its JSON form; null unless a column shows one of its JSON fields.
     pub readable: &'a Value,
 }
 
@@ -37,7 +37,7 @@ pub struct Row<'a> {
 pub enum Precision {
     /// Times in microseconds, and numbers with few digits.
     Table,
-    /// All that the record has.
+    /// All digits that the record has.
     Exact,
 }
 
@@ -54,9 +54,9 @@ pub enum Show {
     Index,
     /// The record's time in the log.
     Written,
-    /// A field as it is.
+    /// A field, unchanged.
     Word(&'static str),
-    /// A field as it is, which may be long.
+    /// A field, unchanged, for long texts.
     Sentence(&'static str),
     /// A whole number.
     Count(&'static str),
@@ -64,21 +64,21 @@ pub enum Show {
     Decimal(&'static str),
     /// A floating-point number.
     Float(&'static str),
-    /// The value of a signal: the close itself for a bar's close.
+    /// The value of a signal; for a closed bar, its close price.
     Value,
     /// A time, ns since the epoch.
     Time(&'static str),
     /// A duration in ns, as milliseconds.
     Milliseconds(&'static str),
-    /// Number of bytes of a field of bytes, which comes as hex digits.
+    /// Length in bytes of a bytes field, which is given as hex digits.
     Size(&'static str),
-    /// `topic:partition:offset` of the record that this record is about.
+    /// `topic:partition:offset` of the record that a dead letter is about.
     Source,
     /// The name of a union's branch.
     Branch(&'static str),
-    /// The name of a union's branch, with its most telling number or the error.
+    /// The name of a union's branch, with its main number or the error.
     Answer(&'static str),
-    /// A field of the record's JSON, whose times and decimals are exact.
+    /// A field of the record's JSON, with exact times and decimals.
     Field(&'static str),
     /// The whole record as JSON.
     Json,
@@ -118,7 +118,7 @@ impl Show {
         }
     }
 
-    /// Returns the cell of a form that depends on the fields alone.
+    /// Returns the cell of a form that depends only on the fields.
     fn text(self, fields: &Value, precision: Precision) -> String {
         let get = |name: &str| fields.get(name).unwrap_or(&Value::Null);
         match self {
@@ -147,7 +147,7 @@ impl Show {
             Show::Branch(name) => branch(get(name)).to_owned(),
             Show::Answer(name) => answer(get(name)),
             Show::Json => fields.to_string(),
-            // These are no fields of the record.
+            // These forms do not show a field of the record.
             Show::Position
             | Show::Partition
             | Show::Offset
@@ -183,14 +183,14 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Formats a price or size: in 1e-9 by this name, or exactly by the name without its unit.
+/// Formats a price or size: the field `name` in 1e-9, or the field with its exact text, named without the unit.
 fn number(fields: &Value, name: &str) -> String {
     let exact_name = name.strip_suffix("_e9").unwrap_or(name);
     let exact = ["exact", "exact_flow"].into_iter().find_map(|record| fields.get(record)?.get(exact_name));
     if let Some(exact) = exact {
         return word(exact);
     }
-    // A quote has no price, and a trade no book; prices of 0 in a bar are real.
+    // A quote has no price, and a trade no bid and ask, so 0 means "none" there; prices of 0 in a bar are real.
     let is_of_bar = ["open", "high", "low", "close"].contains(&exact_name);
     let is_of_trade = exact_name == "price" && fields.get("kind") == Some(&"TRADE".into());
     let is_none = !is_of_bar && !is_of_trade;
@@ -207,7 +207,7 @@ fn number(fields: &Value, name: &str) -> String {
     }
 }
 
-/// Formats a number with few significant digits, and without an exponent if it is short.
+/// Formats a number with few significant digits; a short one has no exponent.
 pub fn float(value: f64) -> String {
     let scientific = format!("{value:.*e}", FLOAT_DIGITS - 1);
     let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
@@ -221,7 +221,7 @@ pub fn float(value: f64) -> String {
     }
 }
 
-/// Returns the name of a union's branch, with or without a namespace: the name of an object's only member.
+/// Returns the name of a union's branch without its namespace: the name of the object's only member.
 pub(super) fn branch(value: &Value) -> &str {
     let name = value.as_object().and_then(|object| object.keys().next()).map(String::as_str);
     name.or(value.as_str()).map_or("", |name| name.rsplit('.').next().unwrap_or(name))

@@ -1,36 +1,36 @@
-//! The columns that a table or a CSV file of records has, and its lines.
+//! The columns of a table or a CSV file, and their lines.
 
 use super::layouts::{self, Column, Layout};
 use super::show::{Precision, Row, Show};
 use crate::commands::columns::Align;
 use crate::commands::fit::{self, Cell, Room, Shape, by_importance, fit};
 
-/// Width for a last column that may be of any length.
+/// Width of a last column that may be arbitrarily long.
 const ANY_WIDTH: usize = usize::MAX / 4;
 
 /// Columns with their widths.
 pub struct View {
     columns: Vec<(Column, usize)>,
     room: Room,
-    /// Titles of the columns that had no room.
+    /// Titles of the columns that did not fit.
     pub missing: Vec<&'static str>,
 }
 
 impl View {
-    /// Returns all columns of a layout that have room.
+    /// Returns the columns of a layout that fit.
     pub fn of(layout: &Layout, room: Room) -> Self {
         let columns = std::iter::once(layouts::POSITION).chain(layout.columns.iter().copied());
         Self::fitted(columns.collect(), layout.first, room)
     }
 
-    /// Returns the columns that a user chose, as far as they have room. The first ones get room first.
+    /// Returns the columns that a user chose, as many as fit. The first ones get room first.
     pub fn chosen(columns: Vec<Column>, room: Room) -> Self {
         Self::fitted(columns, &[], room)
     }
 
-    /// Returns the columns of CSV: those of a layout, and the fields that tables show elsewhere.
+    /// Returns the columns of CSV: the columns of a layout, and the fields that tables show elsewhere.
     pub fn csv(layout: &Layout) -> Self {
-        // A snapshot has its partition among its columns.
+        // A snapshot already has its partition among its columns.
         let is_own = |title: &str| layout.columns.iter().any(|column| column.title == title);
         let place = layouts::PLACE.into_iter().filter(|column| match column.show {
             Show::Index => layout.schema == "Tick",
@@ -60,7 +60,7 @@ impl View {
         }
     }
 
-    /// True if a column shows a field of a record's JSON.
+    /// True if a column shows a field of the record's JSON.
     pub fn needs_json(&self) -> bool {
         self.columns.iter().any(|(column, _)| matches!(column.show, Show::Field(_)))
     }
@@ -70,7 +70,7 @@ impl View {
         self.lines(|column| column.title.to_owned())
     }
 
-    /// Returns the lines of one row, joined.
+    /// Returns one row as text, which may have several lines.
     pub fn text(&self, row: Row<'_>) -> String {
         self.lines(|column| column.show.cell(row, Precision::Table))
     }
@@ -100,7 +100,7 @@ impl View {
     }
 }
 
-/// Returns the widths that a column may have. A last column of words takes all room that is left.
+/// Returns the allowed widths of a column. A last column of words takes all remaining room.
 fn shape(column: &Column, is_last: bool) -> Shape {
     let is_of_one_form = matches!(column.show, Show::Time(_) | Show::Written | Show::Count(_) | Show::Index);
     let most = match column.show.align() {

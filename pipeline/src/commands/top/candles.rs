@@ -1,6 +1,6 @@
-//! Candles of a symbol, drawn with two steps of price to a line.
+//! Candles of a symbol. Each line of the screen covers two steps of price.
 //!
-//! A rising candle has a thin body and a falling one a full one, so that colours are not needed.
+//! A rising candle has a thin body and a falling one a thick body, so colours are not needed.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -13,14 +13,14 @@ use super::words::{shown, sparkline, time_of_day};
 use crate::commands::fit::cut;
 use crate::endpoint::live::snapshot::{Candle, Candles};
 
-/// Least height for a line of times below the candles.
+/// Least height at which a line of times appears below the candles.
 const TIMES_MIN: usize = 7;
-/// Least height for a line of other signals.
+/// Least height at which a line of other signals appears.
 const SIGNALS_MIN: usize = 9;
-/// Least width for prices beside the candles.
+/// Least width at which prices appear beside the candles.
 const PRICES_MIN: usize = 30;
 
-/// Prices of a candle as numbers, for drawing alone.
+/// Prices of a candle as numbers, used only for drawing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Prices {
     open: f64,
@@ -68,7 +68,7 @@ fn drawn(candles: &Candles, room: Room, palette: Palette) -> Vec<Line<'static>> 
     let last = candles.candles.last().map(|last| shown(&last.close)).unwrap_or_default();
     let axis = if room.width < PRICES_MIN { 0 } else { (last.width() + 1).clamp(8, 16) };
     let columns = room.width - axis;
-    // A blank between two candles keeps bodies apart.
+    // A blank between two candles keeps their bodies apart.
     let fitting = (columns / 2).max(1);
     let drawn = &candles.candles[candles.candles.len().saturating_sub(fitting)..];
     let below = usize::from(room.height >= TIMES_MIN) + usize::from(room.height >= SIGNALS_MIN) + 1;
@@ -88,7 +88,7 @@ fn drawn(candles: &Candles, room: Room, palette: Palette) -> Vec<Line<'static>> 
     lines
 }
 
-/// Prices by line.
+/// Maps prices to lines.
 struct Scale {
     low: f64,
     high: f64,
@@ -104,7 +104,7 @@ impl Scale {
         Some(Self { low, high, lines: lines.max(1) })
     }
 
-    /// Returns the step of a price, from 0 at the bottom; a line has two.
+    /// Returns the step of a price, from 0 at the bottom; a line has two steps.
     fn step(&self, price: f64) -> usize {
         let steps = self.lines * 2 - 1;
         let range = self.high - self.low;
@@ -132,7 +132,7 @@ fn direction(is_rising: bool, palette: Palette) -> Style {
     if is_rising { palette.good() } else { palette.bad() }
 }
 
-/// Draws a line of all candles, counted from the top, with its price.
+/// Draws one line of all candles, and the line's price. Lines count from the top.
 fn candle_line(
     candles: &[Candle],
     scale: &Scale,
@@ -157,7 +157,8 @@ fn candle_line(
     Line::from(spans)
 }
 
-/// Returns the price of a line: the last price in words of the log where it is, else a rounded one on some lines.
+/// Returns the price label of a line. The line of the last price gets that price as the log has it; some others get a
+/// rounded price.
 fn price_label(
     candles: &[Candle],
     scale: &Scale,
@@ -207,7 +208,7 @@ fn sign(upper: Part, lower: Part, is_rising: bool) -> char {
     }
 }
 
-/// Marks the candles at whose ends other signals are.
+/// Marks the candles at whose end there is another signal.
 fn signal_marks(candles: &Candles, drawn: &[Candle]) -> String {
     let has_signal = |candle: &Candle| candles.signals.iter().any(|signal| signal.end == candle.end);
     drawn.iter().map(|candle| if has_signal(candle) { "◆ " } else { "  " }).collect()
@@ -219,7 +220,7 @@ fn volumes(drawn: &[Candle]) -> String {
     sparkline(&values, values.len()).chars().flat_map(|block| [block, ' ']).collect()
 }
 
-/// Returns the ends of the first and of the last candle, if there is room for both.
+/// Returns the end times of the first and the last candle; only the last if both do not fit.
 fn times(drawn: &[Candle], columns: usize) -> String {
     let end = |candle: Option<&Candle>| candle.map(|candle| time_of_day(&candle.end, 0)).unwrap_or_default();
     let (first, last) = (end(drawn.first()), end(drawn.last()));

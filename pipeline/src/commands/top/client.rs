@@ -1,4 +1,4 @@
-//! Questions to the endpoint of a running pipeline, and a thread that asks for its state twice a second.
+//! Requests to the endpoint of a running pipeline, and a thread that asks for the pipeline's state twice a second.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,19 +13,19 @@ use crate::endpoint::{Endpoint, LiveData};
 use crate::http_agent::http_agent;
 use crate::settings::Secret;
 
-/// Time between two questions for the state.
+/// Time between two requests for the state.
 pub const POLL: Duration = Duration::from_millis(500);
-/// Time between two questions for the same candles.
+/// Time between two requests for the same candles.
 const CANDLES_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for a state or for candles. An endpoint whose engine is stuck says so after 3 s.
+/// Longest wait for a state or for candles. An endpoint with a stuck engine answers after 3 s.
 const ANSWER_MAX: Duration = Duration::from_secs(4);
 /// Path of explanations.
 const WHY: &str = "/why.txt";
 /// Longest wait for an explanation.
 const WHY_MAX: Duration = Duration::from_secs(60);
-/// Wait before an explanation is asked for again while the endpoint makes another one.
+/// Wait before the next request for an explanation while the endpoint prepares another one.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// Greatest number of characters shown of a refusal.
 const REFUSAL_MAX: usize = 300;
@@ -33,7 +33,7 @@ const REFUSAL_MAX: usize = 300;
 /// Reasons why there is no answer to show.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nothing answers.
+    /// The endpoint does not answer.
     #[error("{0}")]
     Silent(String),
     /// The endpoint has a token, and the one presented is not it.
@@ -42,14 +42,14 @@ pub enum Trouble {
     /// The endpoint cannot answer now, for this reason.
     #[error("{0}")]
     Busy(String),
-    /// The endpoint refuses.
+    /// The endpoint refuses the request.
     #[error("{path}: status {status}: {text}")]
     Refused {
         /// Path of the page.
         path: String,
-        /// Status of the answer.
+        /// HTTP status of the answer.
         status: u16,
-        /// The answer's beginning.
+        /// Beginning of the answer's text.
         text: String,
     },
     /// The answer is not of this software's form.
@@ -62,7 +62,7 @@ pub enum Trouble {
     },
 }
 
-/// Subject of an explanation, with its place or id.
+/// Subject of an explanation, with its position or id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A signal.
@@ -84,16 +84,16 @@ impl Subject {
     }
 }
 
-/// Candles to ask for.
+/// The candles to ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// Their symbol.
+    /// Symbol of the candles.
     pub symbol: String,
-    /// Specification of their bar.
+    /// Specification of the bar.
     pub bar: String,
 }
 
-/// Answers of the endpoint, or the lack of one.
+/// Answers of the endpoint, or the reasons for missing ones.
 #[derive(Debug)]
 pub enum News {
     /// The state.
@@ -104,7 +104,7 @@ pub enum News {
     Why(Subject, Result<String, Trouble>),
 }
 
-/// Asks one endpoint. Clones share its connections.
+/// Client of one endpoint. Clones share its connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     url: String,
@@ -143,7 +143,7 @@ impl Remote {
 }
 
 impl Client {
-    /// Creates a client of the endpoint at this URL, which has no path.
+    /// Creates a client of the endpoint at a URL without a path.
     pub fn new(url: &str, token: Option<Secret>) -> Self {
         let (agent, patient) = (http_agent(CONNECT_MAX, ANSWER_MAX), http_agent(CONNECT_MAX, WHY_MAX));
         Self { url: url.to_owned(), source: Source::Remote(Remote { agent, patient, token }) }
@@ -200,8 +200,8 @@ fn json<T: DeserializeOwned>(path: &str, text: &str) -> Result<T, Trouble> {
         .map_err(|error| Trouble::Form { path: path.to_owned(), error: error.to_string() })
 }
 
-/// Asks for the state and for the wished candles again and again, until the sender of wishes or the receiver of news is
-/// gone.
+/// Asks for the state and for the wished candles repeatedly, until the sender of wishes or the receiver of news is
+/// dropped.
 pub fn poll(client: &Client, wishes: &Receiver<Option<Wish>>, news: &Sender<News>) {
     let mut wish: Option<Wish> = None;
     let (mut state_due, mut candles_due) = (Instant::now(), Instant::now());
@@ -226,13 +226,14 @@ pub fn poll(client: &Client, wishes: &Receiver<Option<Wish>>, news: &Sender<News
     }
 }
 
-/// Asks for an explanation, and again while the endpoint makes another one. `gone` is disconnected once nobody wants it.
+/// Asks for an explanation, and repeats the request while the endpoint prepares another one. `gone` is disconnected
+/// once nobody waits for the answer.
 pub fn explain(client: &Client, subject: Subject, gone: &Receiver<()>, news: &Sender<News>) {
     let until = Instant::now() + WHY_MAX;
     loop {
         let asked = Instant::now();
         let answer = client.why(&subject);
-        // A late refusal is about this explanation itself.
+        // A refusal that comes late concerns this explanation, not another one.
         let is_other = matches!(answer, Err(Trouble::Busy(_))) && asked.elapsed() < BUSY_WAIT;
         if !is_other || Instant::now() > until {
             // The session may have ended meanwhile.
@@ -244,7 +245,7 @@ pub fn explain(client: &Client, subject: Subject, gone: &Receiver<()>, news: &Se
     }
 }
 
-/// Starts a thread that ends with its work, or with the process: a slow endpoint holds nobody up.
+/// Starts a thread that ends with its work or with the process, so that a slow endpoint does not delay the exit.
 pub fn spawn(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread::Builder::new().name("top".to_owned()).spawn(work).map(drop)
 }

@@ -6,9 +6,9 @@ use super::client::Subject;
 use super::model::{Mode, Model, Pane, Search, Why};
 use crate::commands::full_screen::{edit, is_interrupt};
 
-/// Rows by which a page key moves.
+/// Number of rows by which a page key moves.
 const PAGE: isize = 10;
-/// Columns by which a key scrolls an explanation sideways.
+/// Number of columns by which a key scrolls an explanation sideways.
 const SHIFT: usize = 16;
 /// Greatest number of typed characters.
 const TYPED_MAX: usize = 200;
@@ -92,7 +92,7 @@ impl Model {
             KeyCode::Esc => return Action::Redraw,
             KeyCode::Enter => {
                 let found = self.matches(&search).get(search.chosen).map(|name| (*name).to_owned());
-                // A whole name may belong to a symbol outside the list.
+                // The user may type the whole name of a symbol outside the list.
                 let name = found.or_else(|| Some(search.typed.clone()).filter(|typed| !typed.is_empty()));
                 if let Some(name) = name {
                     self.choose_symbol(&name);

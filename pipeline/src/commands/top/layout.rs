@@ -1,4 +1,4 @@
-//! Places of panes: one to three columns by width, and in each column as many panes as fit.
+//! Positions of panes: one to three columns, depending on the width, and in each column as many panes as fit.
 
 use super::model::{Model, Pane};
 
@@ -17,7 +17,7 @@ const PRIORITY: [Pane; 8] = [
     Pane::Partitions,
     Pane::Risk,
 ];
-/// Panes that take what the others leave.
+/// Panes that get the remaining height.
 const GROWING: [Pane; 3] = [Pane::Candles, Pane::Decisions, Pane::Signals];
 
 /// Returns the panes of each column.
@@ -39,7 +39,7 @@ pub fn panes(model: &Model, width: u16, height: u16) -> Vec<Vec<(Pane, u16)>> {
     columns(width).iter().map(|column| heights(column, model, height)).collect()
 }
 
-/// Returns the panes that fit in a column, in their order, with heights that add up to that of the column.
+/// Returns the panes that fit in a column, in their order. Their heights add up to the column's.
 fn heights(column: &[Pane], model: &Model, height: u16) -> Vec<(Pane, u16)> {
     let focus = [model.focus];
     let order: Vec<Pane> =
@@ -48,7 +48,7 @@ fn heights(column: &[Pane], model: &Model, height: u16) -> Vec<(Pane, u16)> {
     let (mut given, mut left) = (Vec::new(), height);
     for pane in &order {
         let (least, _) = wanted(*pane, model);
-        // The first one is shown in whatever room there is.
+        // The first pane is shown even if there is less room than it needs.
         let least = if given.is_empty() { least.min(left) } else { least };
         if least <= left {
             given.push((*pane, least));
@@ -65,7 +65,7 @@ fn heights(column: &[Pane], model: &Model, height: u16) -> Vec<(Pane, u16)> {
     given
 }
 
-/// Gives the remaining lines to the panes that grow, or else to the last one.
+/// Gives the remaining lines to the growing panes, or to the last pane if none grows.
 fn share_out(given: &mut [(Pane, u16)], left: u16) {
     let growing = given.iter().filter(|(pane, _)| GROWING.contains(pane)).count() as u16;
     if growing == 0 {

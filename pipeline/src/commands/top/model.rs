@@ -1,4 +1,4 @@
-//! State of the screen: the newest answers, and the choices made by keys. There is no terminal, clock or endpoint here.
+//! State of the screen: the newest answers, and the choices made by keys. Uses no terminal, clock or endpoint.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ impl Pane {
         }
     }
 
-    /// Returns the pane this many steps further; it goes round at both ends.
+    /// Returns the pane `steps` further; wraps at both ends.
     fn moved(self, steps: isize) -> Self {
         let count = Self::ALL.len() as isize;
         Self::ALL[(self as isize + steps).rem_euclid(count) as usize]
@@ -88,11 +88,11 @@ pub struct Search {
 /// An explanation on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Why {
-    /// Its subject.
+    /// Subject of the explanation.
     pub subject: Subject,
-    /// Time of the question.
+    /// Time of the request.
     pub asked: Duration,
-    /// Its lines; `None` until the answer comes.
+    /// Lines of the explanation; `None` until the answer comes.
     pub lines: Option<Vec<String>>,
     /// First visible line.
     pub scroll: usize,
@@ -100,45 +100,45 @@ pub struct Why {
     pub shift: usize,
 }
 
-/// State of the endpoint, as seen from here.
+/// State of the connection to the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// No question was answered yet, and none failed.
+    /// No request was answered yet, and none failed.
     Asking,
-    /// It answers.
+    /// The endpoint answers.
     Answers,
-    /// It has not answered for this time.
+    /// The endpoint has not answered for this time.
     Silent(Duration),
-    /// It answers with something other than a state.
+    /// The endpoint answers with something other than a state.
     Refuses,
 }
 
-/// State of the screen. Times count from its start.
+/// State of the screen. Times are durations since its start.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// URL of the endpoint.
     pub url: String,
-    /// Present time.
+    /// Current time.
     pub now: Duration,
     /// True if the terminal shows colours.
     pub is_coloured: bool,
     /// The snapshot on the screen; `None` before the first one.
     pub snapshot: Option<Snapshot>,
-    /// The newest state in words, even while the screen stands still; `None` before the first one.
+    /// The newest state in words, updated even while the screen is paused; `None` before the first one.
     pub state: Option<State>,
     /// Time of the newest snapshot; `None` before the first one.
     pub answered: Option<Duration>,
-    /// Reason why the last question failed; `None` if it was answered.
+    /// Reason why the last request failed; `None` if it was answered.
     pub trouble: Option<Trouble>,
-    /// Time since which the screen stands still; `None` while it moves.
+    /// Time at which the screen was paused; `None` while it is not.
     pub paused: Option<Duration>,
     /// The pane that keys act on.
     pub focus: Pane,
-    /// Key of the selected row of each pane; `None` for the first row, even as rows come before it.
+    /// Key of the selected row of each pane; `None` selects the first row, whichever it is.
     selected: [Option<String>; Pane::ALL.len()],
     /// The chosen candles; `None` until a state names symbols.
     pub wish: Option<Wish>,
-    /// Those candles, or the reason for their lack; `None` until an answer comes.
+    /// The chosen candles' data, or the reason why there are none; `None` until an answer comes.
     pub candles: Option<Result<Candles, Trouble>>,
     /// Input mode.
     pub mode: Mode,
@@ -164,7 +164,7 @@ impl Model {
         }
     }
 
-    /// Takes an answer in.
+    /// Stores an answer of the endpoint.
     pub fn take(&mut self, news: News) {
         match news {
             News::State(state) => self.take_state(*state),
@@ -194,7 +194,7 @@ impl Model {
         }
     }
 
-    /// True unless the screen stands still and has something to show.
+    /// True unless the screen is paused and has something to show.
     fn may_change(&self, has_something: bool) -> bool {
         self.paused.is_none() || !has_something
     }
@@ -208,7 +208,7 @@ impl Model {
         }
     }
 
-    /// Returns the state of the endpoint.
+    /// Returns the state of the connection to the endpoint.
     pub fn link(&self) -> Link {
         let silence = self.now.saturating_sub(self.answered.unwrap_or_default());
         match (&self.trouble, self.answered) {
@@ -219,7 +219,7 @@ impl Model {
         }
     }
 
-    /// Chooses the first symbol, unless one is chosen.
+    /// Chooses the first symbol if none is chosen.
     fn choose_first_symbol(&mut self) {
         let first = self.snapshot.as_ref().and_then(|state| state.symbols.first());
         if let Some(name) = first.map(|symbol| symbol.symbol.clone()).filter(|_| self.wish.is_none()) {
@@ -232,7 +232,7 @@ impl Model {
         let bars = self.bars_of(name);
         let bar = self.wish.as_ref().map(|wish| wish.bar.clone()).filter(|bar| bars.contains(bar));
         let bar = bar.or_else(|| bars.first().cloned());
-        // A symbol outside the list may have the bar of the one before.
+        // A symbol outside the list keeps the previous symbol's bar, which it may have.
         let bar = bar.or_else(|| self.wish.as_ref().map(|wish| wish.bar.clone())).unwrap_or_default();
         self.wish_for(Wish { symbol: name.to_owned(), bar });
     }
@@ -266,7 +266,7 @@ impl Model {
         self.focus = self.focus.moved(steps);
     }
 
-    /// Returns the places of a pane's rows.
+    /// Returns the identifiers of a pane's rows; empty for panes whose rows are numbered.
     fn places(&self, pane: Pane) -> Vec<&str> {
         let Some(state) = &self.snapshot else { return Vec::new() };
         match pane {
@@ -278,12 +278,12 @@ impl Model {
         }
     }
 
-    /// Returns the keys of a pane's rows, which stay the same while other rows come.
+    /// Returns the keys of a pane's rows. A row keeps its key while other rows come.
     fn row_keys(&self, pane: Pane) -> Vec<String> {
         let (Pane::Risk, Some(Snapshot { risk, .. })) = (pane, &self.snapshot) else {
             return self.places(pane).into_iter().map(str::to_owned).collect();
         };
-        // A request and its answer have the same id, and an id may be used again.
+        // A request and its answer have the same id, and an id may occur again.
         let key = |(index, of): (usize, &Risk)| {
             let is_same = |older: &&Risk| older.id == of.id && older.outcome == of.outcome;
             let older = risk[index + 1..].iter().filter(is_same).count();
@@ -292,11 +292,11 @@ impl Model {
         risk.iter().enumerate().map(key).collect()
     }
 
-    /// Returns the index of a pane's selected row. A row that left the state is followed by the last one.
+    /// Returns the index of a pane's selected row. If that row is gone, the last row is selected.
     pub fn selected(&self, pane: Pane) -> usize {
         let Some(place) = &self.selected[pane as usize] else { return 0 };
         match pane {
-            // These rows are known by their number.
+            // Rows of these panes are identified by their number.
             Pane::Lanes | Pane::Partitions | Pane::Stores => {
                 place.parse().unwrap_or(0).min(self.rows(pane).saturating_sub(1))
             }
@@ -351,7 +351,7 @@ impl Model {
         }
     }
 
-    /// Returns the symbols that a search finds: those whose names contain the text, in any case.
+    /// Returns the symbols whose names contain the typed text, in any case.
     pub fn matches(&self, search: &Search) -> Vec<&str> {
         let typed = search.typed.to_lowercase();
         let mut found = self.places(Pane::Candles);

@@ -14,32 +14,32 @@ impl Palette {
         if self.is_coloured { Style::new().fg(colour) } else { Style::new().add_modifier(without) }
     }
 
-    /// Something is as it should be.
+    /// Returns the style of values that are in order.
     pub fn good(self) -> Style {
         self.of(Color::Green, Modifier::empty())
     }
 
-    /// Something needs a look.
+    /// Returns the style of values that need attention.
     pub fn warning(self) -> Style {
         self.of(Color::Yellow, Modifier::BOLD)
     }
 
-    /// Something is lost or wrong.
+    /// Returns the style of values that are lost or wrong.
     pub fn bad(self) -> Style {
         self.of(Color::Red, Modifier::BOLD).add_modifier(Modifier::BOLD)
     }
 
-    /// Titles and lines of measured values.
+    /// Returns the style of titles and of lines of measured values.
     pub fn accent(self) -> Style {
         self.of(Color::Cyan, Modifier::empty())
     }
 
-    /// Headers of columns and other words beside values.
+    /// Returns the style of column headers and of other words beside values.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// The selected row.
+    /// Returns the style of the selected row.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

@@ -16,13 +16,13 @@ use crate::commands::columns::Align::{Left, Right};
 use crate::commands::fit::{cut, wrap};
 use crate::endpoint::live::snapshot::{Entry, Lag, Snapshot, Stores, Verified};
 
-/// Columns of a name before its value.
+/// Width of a name before its value, in columns.
 const NAME: usize = 10;
-/// Columns of a value before its line.
+/// Width of a value before its sparkline, in columns.
 const VALUE: usize = 10;
-/// Columns of a bar.
+/// Width of a bar, in columns.
 const BAR: usize = 10;
-/// Lines that the newest signals keep beside the table of kinds.
+/// Number of lines reserved for the newest signals below the table of kinds.
 const NEWEST_MIN: usize = 6;
 /// Greatest number of lines of the selected decision.
 const CHOSEN_LINES_MAX: usize = 8;
@@ -85,7 +85,7 @@ fn records(count: String) -> String {
     if count == "1" { "1 record".to_owned() } else { format!("{count} records") }
 }
 
-/// A name, its present value, and its line over time.
+/// Returns a name, its current value, and its sparkline over time.
 fn measured(
     name: &str,
     value: Option<&str>,
@@ -102,7 +102,7 @@ fn measured(
     ])
 }
 
-/// A name and a fact, cut to the width.
+/// Returns a name and a fact, cut to the width.
 fn named(name: &str, fact: &str, style: Style, width: usize, palette: Palette) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!("{name:<NAME$}"), palette.faint()),
@@ -163,12 +163,12 @@ fn signals(state: &Snapshot, room: Room, selected: (usize, bool), palette: Palet
     lines
 }
 
-/// Formats the value of a signal, which may be no number.
+/// Formats the value of a signal, which may not be a number.
 fn value(value: f64) -> String {
     if value.is_finite() { format!("{value:.4}") } else { UNKNOWN.to_owned() }
 }
 
-/// Returns the counts by kind: a table with bars if the pane is high, otherwise a line.
+/// Returns the counts by kind: a table with bars in a high pane, otherwise a line.
 fn kinds(state: &Snapshot, room: Room, palette: Palette) -> Vec<Line<'static>> {
     let mut kinds: Vec<(&String, u64)> =
         state.signals_by_kind.iter().map(|(kind, count)| (kind, *count)).collect();
@@ -203,7 +203,7 @@ fn decisions(state: &Snapshot, room: Room, selected: (usize, bool), palette: Pal
     let Some(chosen) = entries.get(selected.0) else {
         return vec![Line::styled(cut("no decisions yet", room.width), palette.faint())];
     };
-    // The focused pane alone shows the selected decision in all its words.
+    // Only the focused pane shows the whole text of the selected decision.
     let chosen = if selected.1 { chosen_lines(chosen, room, palette) } else { vec![] };
     let after = room.height.saturating_sub(chosen.len().saturating_sub(1));
     let visible = window(entries.len(), selected.0, after.max(1));
@@ -219,7 +219,7 @@ fn decisions(state: &Snapshot, room: Room, selected: (usize, bool), palette: Pal
     lines
 }
 
-/// Returns the time of a decision and its words on one line.
+/// Returns the time and the text of a decision on one line.
 fn decision_line(entry: &Entry, width: usize, palette: Palette) -> Line<'static> {
     let time = time_of_day(&entry.at, 3);
     let words = entry.reasons.first().unwrap_or(&entry.words);
@@ -368,7 +368,7 @@ fn verified(verified: Option<&Verified>) -> Fact {
     ("verified", words, "ok")
 }
 
-/// Returns the facts about a GPU that an operator acts on.
+/// Returns the facts about a GPU that matter to an operator.
 fn device(device: &Value) -> Fact {
     let is_healthy = device["healthy"].as_bool();
     let number = |field: &str, unit: &str| {

@@ -1,4 +1,4 @@
-//! Lines in place of a screen, where standard output is no terminal.
+//! Prints lines instead of a screen if standard output is not a terminal.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::printable::{printable_line, stdout};
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Prints a line every 5 s, and at once if the level of the state changes, until a signal or a closed pipe ends it.
+/// Prints a line every 5 s, and at once if the level of the state changes, until a signal comes or the pipe is closed.
 pub fn run(client: &Client, interrupt: &Interrupt) -> anyhow::Result<()> {
     let started = Instant::now();
     let mut model = Model::new(client.url(), false);
@@ -40,7 +40,7 @@ pub fn run(client: &Client, interrupt: &Interrupt) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the state, rates, lag and latency on a line.
+/// Returns the state, rates, lag and latency on one line.
 pub fn line(model: &Model) -> String {
     let (_, words, _) = state_words(model, Palette { is_coloured: false });
     let state = match (model.link(), &model.snapshot) {

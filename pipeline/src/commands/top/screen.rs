@@ -90,7 +90,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palett
     frame.render_widget(second_line(model, usize::from(second.width), palette), second);
 }
 
-/// Returns as many words about the process as have room.
+/// Returns as many facts about the process as fit.
 fn process_words(model: &Model, room: usize) -> String {
     let Some(state) = &model.snapshot else { return String::new() };
     let process = &state.process;
@@ -107,7 +107,7 @@ fn process_words(model: &Model, room: usize) -> String {
     choices.into_iter().find(|words| words.width() <= room).unwrap_or_default()
 }
 
-/// Returns the reason for the endpoint's silence, the components with troubles, or totals.
+/// Returns the reason for the endpoint's silence, or the components in trouble, or totals.
 fn second_line(model: &Model, room: usize, palette: Palette) -> Line<'static> {
     let faint = |words: &str| Line::styled(cut(words, room), palette.faint());
     if let (Link::Silent(_), Some(trouble)) = (model.link(), &model.trouble) {
@@ -140,7 +140,7 @@ fn second_line(model: &Model, room: usize, palette: Palette) -> Line<'static> {
     faint(&words.map(|(number, name)| format!("{} {name}", count(number))).join("  "))
 }
 
-/// Draws the panes, and returns those without room.
+/// Draws the panes, and returns those that did not fit.
 fn draw_panes(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette) -> Vec<Pane> {
     let columns = layout::panes(model, area.width, area.height);
     let widths = vec![Constraint::Fill(1); columns.len()];
@@ -153,7 +153,7 @@ fn draw_panes(frame: &mut Frame<'_>, area: Rect, model: &Model, palette: Palette
         }
     }
     if matches!(model.link(), Link::Silent(_) | Link::Refuses) {
-        // These values are old.
+        // The shown values are old.
         frame.buffer_mut().set_style(area, palette.faint());
     }
     let is_shown = |pane: &Pane| columns.iter().flatten().any(|(shown, _)| shown == pane);
@@ -195,7 +195,7 @@ fn draw_footer(frame: &mut Frame<'_>, area: Rect, model: &Model, hidden: &[Pane]
     frame.render_widget(Line::styled(words, palette.faint()), right);
 }
 
-/// Clears a part of the screen, frames it, and returns its lines' place.
+/// Clears and frames a part of the screen. Returns the area within the frame.
 fn overlay(frame: &mut Frame<'_>, area: Rect, title: &str, palette: Palette) -> Rect {
     let title = format!(" {} ", cut(title, usize::from(area.width).saturating_sub(4)));
     let block = Block::bordered().border_style(palette.accent()).title(title);

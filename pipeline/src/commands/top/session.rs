@@ -1,4 +1,4 @@
-//! A terminal, its keys, and the answers of the endpoint.
+//! A session in the terminal: keys and the answers of the endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use crate::cli::Interrupt;
 use crate::commands::full_screen::FullScreen;
 use crate::terminal::Terminal;
 
-/// Longest wait for a key before answers and signals are looked at.
+/// Longest wait for a key before answers and signals are checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time after which the screen is drawn again even without news: ages grow.
+/// Time after which the screen is redrawn even without news, because the shown ages grow.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// Shows the pipeline until a key or a signal ends it, and restores the terminal.
@@ -41,9 +41,9 @@ pub struct Session {
     news: Receiver<News>,
     to_us: Sender<News>,
     wishes: Sender<Option<Wish>>,
-    /// The wish that the poller has.
+    /// The candles that the poller currently asks for.
     wish: Option<Wish>,
-    /// Dropped once nobody waits for the explanation that a thread asks for.
+    /// Dropped once nobody waits for the explanation; its thread then gives up.
     explaining: Option<Sender<()>>,
 }
 
@@ -109,11 +109,11 @@ impl Session {
         Ok(spawn(move || explain(&client, subject, &gone, &to_us))?)
     }
 
-    /// Tells the poller which candles are wanted.
+    /// Tells the poller which candles to ask for.
     fn tell_wish(&mut self) {
         if self.wish != self.model.wish {
             self.wish = self.model.wish.clone();
-            // The poller ends only with the session.
+            // The poller lives as long as the session.
             drop(self.wishes.send(self.wish.clone()));
         }
     }

@@ -13,7 +13,7 @@ use crate::commands::fit::cut;
 
 /// Columns between two columns of a table.
 const GAP: usize = 2;
-/// Least width to which a column of words is cut before it is left out.
+/// Least width to which a column of words is cut; below it the column is left out.
 const CUT_MIN: usize = 6;
 
 /// Size of a pane without its title, in columns and lines.
@@ -25,7 +25,7 @@ pub struct Room {
     pub height: usize,
 }
 
-/// A cell: printable text with a style.
+/// A cell: printable text in a style.
 #[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
@@ -33,7 +33,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Creates a cell from foreign or own text.
+    /// Creates a cell from any text, which is made printable.
     pub fn new(text: &str) -> Self {
         Self { text: shown(text), style: Style::new() }
     }
@@ -44,13 +44,13 @@ impl Cell {
     }
 }
 
-/// Returns the rows to show of `rows`, with the selected one among them.
+/// Returns the range of rows to show, which includes the selected one.
 pub fn window(rows: usize, selected: usize, height: usize) -> Range<usize> {
     let from = (selected + 1).saturating_sub(height).min(rows);
     from..rows.min(from + height)
 }
 
-/// Lays out a table. `selected` is the row to keep visible, and true if it is marked.
+/// Lays out a table. `selected` is the row to keep visible, and true if the row is highlighted.
 pub fn table(
     header: &[(&'static str, Align)],
     rows: &[Vec<Cell>],
@@ -68,7 +68,7 @@ pub fn table(
     std::iter::once(line(&titles, header, &widths)).chain(lines).take(room.height).collect()
 }
 
-/// Returns the widths of the columns that fit, from the first one on.
+/// Returns the widths of the columns that fit, starting with the first.
 fn widths(header: &[(&'static str, Align)], rows: &[Vec<Cell>], room: usize) -> Vec<usize> {
     let (mut widths, mut left) = (Vec::new(), room);
     for (column, (title, align)) in header.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Screens of a pipeline in a state of its own, and the effects of keys.
+//! Screens of a made-up pipeline, and the effects of keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::screen::draw;
 use crate::endpoint::live::snapshot::{Candle, Candles, Risk, Signal, Snapshot};
 use crate::printable::printable_line;
 
-/// Text that acts on a terminal, has no width, is wide, or reads backwards.
+/// Text with control sequences and with characters that have no width, are wide, or read backwards.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\r\n\t\u{202e}\u{200d}e\u{301}株式🚀\u{feff}\0";
 
-/// A state in which every part of the screen has something to show.
+/// Returns a state with contents for every part of the screen.
 fn state() -> Snapshot {
     let wave = |seconds: u32, least: f64| f64::from(seconds % 13) * 40.0 + least;
     let series = |least| (0..120).map(|second| wave(second, least)).collect::<Vec<f64>>();
@@ -127,7 +127,7 @@ fn wish(symbol: &str, bar: &str) -> Wish {
     Wish { symbol: symbol.to_owned(), bar: bar.to_owned() }
 }
 
-/// A model that has its answers.
+/// Returns a model that has received its answers.
 fn model() -> Model {
     let mut model = Model::new("http://127.0.0.1:9464", false);
     answer(&mut model, 1_000, Ok(state()));
@@ -135,7 +135,7 @@ fn model() -> Model {
     model
 }
 
-/// Takes an answer about the state at this time.
+/// Gives the model an answer about the state at this time.
 fn answer(model: &mut Model, at_ms: u64, state: Result<Snapshot, Trouble>) {
     model.now = Duration::from_millis(at_ms);
     model.take(News::State(Box::new(state)));
@@ -189,7 +189,7 @@ fn shows(text: &str, expected: &[&str]) {
     }
 }
 
-/// True if expected screens are to be written instead of compared.
+/// True if the test writes the expected screens instead of comparing them.
 fn writes() -> bool {
     std::env::var_os("WRITE_GOLDEN").is_some()
 }
@@ -210,7 +210,7 @@ fn screens_are_those_of_the_golden_files() {
     }
 }
 
-/// The documentation shows the command's own screen. WRITE_GOLDEN=1 writes it there.
+/// The documentation shows exactly the screen that the command draws. WRITE_GOLDEN=1 writes it there.
 #[test]
 fn the_screen_in_the_documentation_is_this_one() {
     const FENCE: &str = "```text\n";
@@ -267,7 +267,7 @@ fn replace_texts(value: &mut Value, with: &str) {
             let old = std::mem::take(fields);
             for (name, mut value) in old {
                 replace_texts(&mut value, with);
-                // Names of indicators and kinds are texts too; those of this software's fields are not.
+                // Names of indicators and kinds are foreign texts too; field names are not.
                 let is_kind = name.chars().any(char::is_uppercase);
                 fields.insert(if is_kind { format!("{with}{name}") } else { name }, value);
             }
@@ -287,7 +287,7 @@ fn hostile_text_does_not_reach_the_terminal() {
     let mut candles: Candles = serde_json::from_value(replaced(json!(candles()))).expect("candles");
     let mut model = Model::new("http://127.0.0.1:9464", true);
     answer(&mut model, 1_000, Ok(hostile));
-    // Drawn numbers are numbers; a price in words is foreign text.
+    // Drawn prices are numbers, but the printed price is foreign text.
     candles.candles.insert(0, self::candles().candles[0].clone());
     model.take(News::Candles(wish(HOSTILE, HOSTILE), Ok(candles)));
     let refused = Trouble::Refused { path: "/live.json".to_owned(), status: 500, text: HOSTILE.to_owned() };
@@ -412,7 +412,7 @@ fn keys_move_through_panes_and_rows() {
     assert_eq!(press(&mut model, "q"), Action::Redraw, "it closes the explanation alone");
     assert_eq!(model.mode, Mode::Watching);
 
-    // The selected row stays the same one as newer ones come.
+    // The same row stays selected as newer ones come.
     let mut next = state();
     next.decisions.insert(0, next.decisions[0].clone());
     next.decisions[0].place = "0:1047".to_owned();

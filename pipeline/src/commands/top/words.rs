@@ -6,7 +6,7 @@ use indicatif::{BinaryBytes, HumanCount};
 
 use crate::printable::printable_line;
 
-/// Shown in place of a value that nobody knows.
+/// Text for an unknown value.
 pub const UNKNOWN: &str = "unknown";
 
 /// Makes foreign text printable on one line.
@@ -24,7 +24,7 @@ pub fn whole(count: i64) -> String {
     self::count(count.max(0).unsigned_abs())
 }
 
-/// Formats a rate: small ones with a decimal.
+/// Formats a rate; a small one has a decimal.
 pub fn rate(per_second: f64) -> String {
     if per_second > 0.0 && per_second < 10.0 {
         format!("{per_second:.1}")
@@ -38,7 +38,7 @@ pub fn bytes(bytes: u64) -> String {
     BinaryBytes(bytes).to_string()
 }
 
-/// Formats milliseconds: long ones as seconds.
+/// Formats milliseconds; a long time is in seconds.
 pub fn milliseconds(ms: f64) -> String {
     match ms {
         ms if ms < 10.0 => format!("{ms:.2} ms"),
@@ -47,7 +47,7 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// Formats seconds: long ones as minutes or hours.
+/// Formats seconds; a long time is in minutes or hours.
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         short if short < 1.0 => format!("{short:.3} s"),
@@ -65,7 +65,7 @@ pub fn span(span: Duration) -> String {
     }
 }
 
-/// Returns the time of day in a time of ISO 8601, in UTC, with at most `decimals` of a second.
+/// Returns the UTC time of day from a time in ISO 8601, with at most `decimals` decimals of a second.
 pub fn time_of_day(iso: &str, decimals: usize) -> String {
     let time = iso.split_once('T').map_or(iso, |(_, time)| time).trim_end_matches('Z');
     let cut = match time.split_once('.') {
@@ -94,7 +94,7 @@ pub fn sparkline(values: &[Option<f64>], columns: usize) -> String {
     shown.iter().map(block).collect()
 }
 
-/// Draws a share of 100 as a bar of this many columns.
+/// Draws a percentage as a bar of this many columns.
 pub fn bar(percent: f64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (percent.clamp(0.0, 100.0) / 100.0 * columns as f64 * 8.0).round() as usize;

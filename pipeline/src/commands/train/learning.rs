@@ -1,4 +1,4 @@
-//! The command in a binary that trains.
+//! The command `train`, in a build that can train.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -74,8 +74,8 @@ fn execute_train(args: &TrainArgs, interrupt: &Interrupt, out: &mut impl Write) 
     Ok(())
 }
 
-/// Draws an SVG of the mean completion time on the validation scenes over that of earliest completion, against
-/// episodes. Below 1 is better.
+/// Draws the learning curve as SVG: the mean completion time on the validation scenes, relative to that of earliest
+/// completion, against episodes. Below 1 is better.
 fn learning_curve(name: &str, validations: &[Validation]) -> String {
     let series = |name: &str, ratio: &dyn Fn(&Validation) -> f64| {
         let point = |one: &Validation| Point { at: one.episode as f64, value: ratio(one), half: 0.0 };
@@ -100,9 +100,9 @@ fn execute_compare(args: &CompareArgs, out: &mut impl Write) -> anyhow::Result<(
     print_comparison(&network, &given, (args.seeds, tasks), out)
 }
 
-/// Returns the scene of the training, and the number of tasks of a run for comparison.
+/// Returns the training scene, and the number of tasks in a run of the comparison.
 fn scene(fleet: &Path, workload: &Path) -> anyhow::Result<(Scene, usize)> {
-    // Scenes have their own loads.
+    // Scenes set their own loads.
     let path = workload;
     let (fleet, workload) = fleets::read(fleet, workload, 1.0)?;
     if workload.ticks.is_some() {
@@ -121,7 +121,7 @@ fn kind(kind: NetworkKind) -> Method {
     }
 }
 
-/// Turns errors that the caller can fix into errors of usage.
+/// Converts errors that the caller can fix to usage errors.
 fn told(error: TrainError) -> anyhow::Error {
     match error {
         TrainError::Tensor(_) | TrainError::Network(_) | TrainError::File { .. } => error.into(),
@@ -129,14 +129,14 @@ fn told(error: TrainError) -> anyhow::Error {
     }
 }
 
-/// Returns the path with an ending added to the file's name.
+/// Returns the path with `ending` appended to the file's name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     PathBuf::from(name)
 }
 
-/// Creates a file to write. It may replace an existing one only if training resumes.
+/// Creates a file. Replaces an existing one only if training resumes.
 fn new_file(path: &Path, may_replace: bool) -> anyhow::Result<NewFile> {
     match may_replace {
         true => NewFile::replace(path),

@@ -1,4 +1,4 @@
-//! Files of the page. They are part of the binary and ask nobody else for anything.
+//! Files of the page. They are part of the binary and load nothing from elsewhere.
 
 /// A file of the page.
 pub(in super::super) struct Asset {
@@ -7,7 +7,7 @@ pub(in super::super) struct Asset {
     pub(in super::super) bytes: &'static [u8],
 }
 
-/// Content security policy of the page: nothing but its own files and streams.
+/// Content security policy of the page: it may load only its own files and streams.
 pub(in super::super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                                            img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -16,7 +16,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Every file; the first one is the page itself.
+/// All files; the first one is the page itself.
 pub(in super::super) const ASSETS: [Asset; 15] = [
     Asset { path: "/", media: HTML, bytes: include_bytes!("page/index.html") },
     Asset { path: "/page.css", media: CSS, bytes: include_bytes!("page/page.css") },
@@ -39,7 +39,7 @@ pub(in super::super) const ASSETS: [Asset; 15] = [
 mod tests {
     use super::*;
 
-    /// Names in quotes after each occurrence of a mark.
+    /// Returns the quoted names that follow each occurrence of a mark.
     fn named<'a>(text: &'a str, mark: &str) -> Vec<&'a str> {
         text.split(mark).skip(1).filter_map(|rest| rest.split('"').next()).collect()
     }

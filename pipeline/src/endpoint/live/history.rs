@@ -1,4 +1,4 @@
-//! Rates of the last two minutes, sampled once a second. Lanes are sampled as well.
+//! Rates of the last two minutes, sampled once a second, and the lanes' work in the last second.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::snapshot::History;
 use crate::runtime::Progress;
 
-/// Samples kept.
+/// Number of samples kept.
 const SAMPLES_MAX: usize = 120;
 /// Time between two samples, in ns.
 const STEP_NS: i64 = 1_000_000_000;
@@ -34,7 +34,7 @@ struct Counted {
     ticks: u64,
     signals: u64,
     commits: u64,
-    /// Time at work in ns, and rows done, of each lane.
+    /// Busy time in ns, and number of finished rows, of each lane.
     lanes: Vec<(u64, u64)>,
 }
 
@@ -47,7 +47,7 @@ struct Second {
 }
 
 impl Rates {
-    /// Takes a sample if one is due.
+    /// Samples the counters if a sample is due.
     pub(super) fn sample(&mut self, now_ns: i64, progress: &Progress, lag_s: Option<f64>) {
         if self.last.as_ref().is_some_and(|last| now_ns < last.at_ns + STEP_NS) {
             return;
@@ -80,7 +80,7 @@ impl Rates {
         let lanes = now.lanes.iter().zip(&last.lanes);
         self.lanes = lanes
             .map(|((busy, rows), (busy_before, rows_before))| LaneRate {
-                // Slices may run beside batches, so the sum may exceed 100 %.
+                // Slices may run beside batches, so their times may add up to more than 100 %.
                 busy_percent: (per_s(*busy, *busy_before) / 1e7).min(100.0),
                 rows_per_s: per_s(*rows, *rows_before),
             })

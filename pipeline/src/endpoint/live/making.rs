@@ -1,4 +1,4 @@
-//! Makes a snapshot of the endpoint's view and of what was read of the log. A pure function of both.
+//! Makes a snapshot from the endpoint's view and the records read from the log. A pure function of both.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,12 @@ use crate::endpoint::health::{self, Health};
 use crate::endpoint::reports;
 use crate::endpoint::view::View;
 
-/// Lag in seconds below which a pipeline keeps up.
+/// Lag in seconds below which a pipeline counts as caught up.
 const KEEPING_UP_S: f64 = 2.0;
-/// Greatest number of groups, and of symbols, shown of a lane.
+/// Greatest number of groups, and of symbols, shown for a lane.
 const OF_LANE_MAX: usize = 64;
 
-/// Makes the snapshot. `log` is the URL of the log, and `skipped` is the number of records that were not read.
+/// Makes the snapshot. `log` is the URL of the log, and `skipped` the number of records that the page did not read.
 pub(super) fn snapshot(
     view: &View<'_>,
     log: &str,
@@ -91,7 +91,7 @@ fn lag(view: &View<'_>) -> Option<Lag> {
     })
 }
 
-/// Returns the state in a few words: the worst trouble, or the present activity.
+/// Returns the state in a phrase: the worst trouble, or the current activity.
 fn state(health: &Health, view: &View<'_>, lag: Option<&Lag>) -> State {
     let worst = health.components.iter().find(|component| component.state == health.status);
     let is_ok = health.status == health::State::Ok;
@@ -156,7 +156,7 @@ fn lane_state(lane: &LaneStatus) -> &'static str {
     }
 }
 
-/// Groups and symbols by the lane that has their state.
+/// Groups and symbols, by the lane that holds their state.
 #[derive(Default)]
 struct Homes {
     groups: BTreeMap<i32, Vec<String>>,

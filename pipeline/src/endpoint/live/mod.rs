@@ -1,4 +1,4 @@
-//! The live page: what a running pipeline does, for a browser and for `warptape top`.
+//! The live page: the activity of a running pipeline, for browsers and for `warptape top`.
 //!
 //! ```text
 //!   View (figures of the engine) ─────────┐
@@ -7,7 +7,7 @@
 //!   log ► Explains ──────────────────────────────────────────────────────► /why.txt
 //! ```
 //!
-//! Without anybody who looks, nothing of the log is read. A reader that stops costs nothing: it misses snapshots.
+//! The log is read only while somebody looks at the page. A slow client costs nothing: it misses snapshots.
 
 mod assets;
 mod cache;
@@ -48,9 +48,9 @@ use crate::clock::Clock;
 
 /// Time between two snapshots.
 const PACE: Duration = Duration::from_millis(500);
-/// Time after the last request for which the log is read on, in ns.
+/// Time in ns after the last request for which the log is still read.
 const INTEREST_NS: i64 = 10_000_000_000;
-/// Age of a snapshot from which on a request waits for a new one, in ns.
+/// Age of a snapshot, in ns, from which a request waits for a new one.
 const FRESH_NS: i64 = 1_000_000_000;
 /// Longest wait of a request for a snapshot.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(3);
@@ -66,9 +66,9 @@ pub enum Subject {
     Request(String),
 }
 
-/// Words of the journal, as commands print them.
+/// Explains the journal, in the words of the commands.
 pub trait Explains: Send + Sync {
-    /// Returns the input of an entry in words, and each of its decisions with its reason.
+    /// Describes the input of an entry, and each of its decisions with its reason.
     fn entry(&self, entry: &JournalEntry, started: Option<&Started>) -> (String, Vec<String>);
     /// Returns the whole explanation of a subject.
     ///
@@ -79,13 +79,13 @@ pub trait Explains: Send + Sync {
 
 /// Answer to a request.
 pub(super) enum Answer {
-    /// JSON, or a stream of it, or text.
+    /// A JSON document.
     Json(Bytes),
     Stream(Body),
     Text(String),
     /// The parameters are wrong.
     Wrong(&'static str),
-    /// There is no such thing.
+    /// The subject does not exist.
     Missing(String),
     /// The log cannot be read, or not soon enough.
     Unavailable(String),
@@ -119,13 +119,13 @@ struct Shared {
     newest: watch::Sender<Bytes>,
     made_at_ns: AtomicI64,
     series: Arc<Mutex<Series>>,
-    /// Open streams.
+    /// Number of open streams.
     streams: AtomicUsize,
     asked_at_ns: AtomicI64,
     clock: Clock,
 }
 
-/// Counts as a stream until it is dropped.
+/// Counts as an open stream until it is dropped.
 struct Looking(Arc<Shared>);
 
 impl Drop for Looking {
@@ -145,12 +145,12 @@ impl Shared {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Notes that somebody asked for something.
+    /// Notes that a client made a request.
     fn ask(&self) {
         self.asked_at_ns.store(self.clock.now_ns(), Ordering::Relaxed);
     }
 
-    /// True if somebody looks, or did a moment ago.
+    /// True if a client is connected, or made a request recently.
     fn is_wanted(&self) -> bool {
         self.looking() > 0 || self.clock.now_ns() - self.asked_at_ns.load(Ordering::Relaxed) < INTEREST_NS
     }
@@ -210,7 +210,7 @@ impl LivePage {
     async fn newest(&self) -> Answer {
         let shared = &self.shared;
         let mut newest = shared.newest.subscribe();
-        // The first request waits for what is read because of it.
+        // The first request must wait until the log is read for it.
         let is_fresh = shared.is_wanted()
             && shared.clock.now_ns() - shared.made_at_ns.load(Ordering::Relaxed) < FRESH_NS;
         shared.ask();
@@ -252,13 +252,13 @@ struct Making {
     seen: Seen,
     rates: Rates,
     verifying: Option<Verifying>,
-    /// True once the start of the process was searched.
+    /// True once the journal was searched for the start of the process.
     has_started: bool,
     shared: Arc<Shared>,
 }
 
 impl Making {
-    /// Samples, reads, and makes a snapshot if somebody looks.
+    /// Takes samples; while somebody looks, also reads the log and makes a snapshot.
     fn step(&mut self) {
         let sampled = self.sampler.as_ref().map(|sampler| sampler.sampled()).unwrap_or_default();
         let view = self.watched.view(self.shared.clock, sampled, Vec::new());
@@ -270,8 +270,8 @@ impl Making {
         }
         if !self.has_started {
             let (topics, ordinal) = (&self.watched.topics, self.watched.ordinal);
-            // Without it, words lack the devices of lanes and the limits of decisions. A journal without one was searched
-            // as a whole, so it is not searched again.
+            // Without the start, explanations lack the devices of lanes and the limits of decisions. The search reads a
+            // journal without a start to its end, so it is not repeated.
             if let Ok(started) = warptape_replay::started_of(&*self.log, &topics.journal, ordinal) {
                 (self.seen.started, self.has_started) = (started, true);
             }
@@ -291,7 +291,7 @@ impl Making {
     }
 }
 
-/// Returns a parameter of a query, decoded.
+/// Returns a decoded parameter of a query.
 fn parameter(query: &str, name: &str) -> Option<String> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     let mut bytes = Vec::with_capacity(value.len());
@@ -332,7 +332,7 @@ fn subject(query: &str) -> Option<Subject> {
 pub(super) mod tests {
     use super::*;
 
-    /// Explains nothing.
+    /// Returns no explanations.
     pub(in super::super) struct Wordless;
 
     impl Explains for Wordless {

@@ -1,6 +1,6 @@
 //! Reads the newest records of the log for the page, at a bounded share of a core.
 //!
-//! A page shows what happens now. Records that the share does not suffice for are skipped, and counted.
+//! A page shows current events. Records beyond the reader's share of a core are skipped and counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, TopicPartition};
 
 use super::seen::Seen;
 
-/// Longest time of one reading.
+/// Longest time of one round of reading.
 const READING_MAX: Duration = Duration::from_millis(40);
-/// Longest wait for the first record of a reading.
+/// Longest wait for the first record in a round.
 const WAIT: Duration = Duration::from_millis(5);
-/// Records of a partition that are read of the past at the beginning, and after records were skipped.
+/// Number of past records of a partition that are read at the beginning, and after a skip.
 const BACK_RECORDS: i64 = 2_000;
-/// Records behind its end at which a partition's records are skipped.
+/// Distance from the end, in records, beyond which a partition's records are skipped.
 const BEHIND_MAX: i64 = 20_000;
 /// Records and bytes of one poll.
 const RECORDS_MAX: usize = 500;
@@ -30,16 +30,16 @@ pub(super) struct Reading {
     /// Partition of the journal of this process.
     journal: i32,
     open: Option<Open>,
-    /// Offsets before which records were read, of partitions read before: none is shown or counted twice.
+    /// Offset before which each partition's records were already read, so that none is shown or counted twice.
     read_to: BTreeMap<TopicPartition, i64>,
-    /// Records passed over so far.
+    /// Number of records skipped so far.
     pub(super) skipped: u64,
 }
 
 struct Open {
     reader: Box<dyn Consumer>,
     sources: Vec<TopicPartition>,
-    /// Partitions of the signals, for which this was opened.
+    /// Partitions of the topic of signals for which the reader was opened.
     partitions: Vec<i32>,
 }
 
@@ -48,18 +48,18 @@ impl Reading {
         Self { log, topics, journal, open: None, read_to: BTreeMap::new(), skipped: 0 }
     }
 
-    /// Closes the readers: nobody looks at the page.
+    /// Closes the reader, because nobody looks at the page.
     pub(super) fn close(&mut self) {
         let Some(mut open) = self.open.take() else { return };
         for source in open.sources {
-            // A reader that failed may not know its place.
+            // A failed reader may not know its position.
             if let Ok(position) = open.reader.position(&source) {
                 self.read_to.insert(source, position);
             }
         }
     }
 
-    /// Reads what came, within the bounded time. After an error the next call begins anew.
+    /// Reads new records for a bounded time. After an error the next call opens a new reader.
     pub(super) fn read(&mut self, partitions: &[i32], seen: &mut Seen) -> Result<(), LogError> {
         let read = self.read_on(partitions, seen);
         if read.is_err() {
@@ -91,7 +91,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Opens a reader a little before the end of each partition, but after what was read before.
+    /// Opens a reader a little before the end of each partition, but not before what was already read.
     fn open(&self, partitions: &[i32]) -> Result<Open, LogError> {
         let of = |topic: &str, partition| TopicPartition { topic: topic.to_owned(), partition };
         let mut sources = vec![of(&self.topics.journal, self.journal)];
@@ -115,10 +115,10 @@ impl Reading {
 }
 
 impl Open {
-    /// Goes on near the end of each partition that is far behind. Returns the number of records passed over.
+    /// Moves on to near the end of each partition that is far behind. Returns the number of records skipped.
     fn skip(&mut self, log: &dyn EventLog) -> Result<u64, LogError> {
         let mut skipped = 0;
-        // One request for all ends, where the log can.
+        // One request gets all ends, on logs that support it.
         for (source, end) in self.sources.iter().zip(log.ends(&self.sources)?) {
             let (position, end) = (self.reader.position(source)?, end.readable);
             if end - position > BEHIND_MAX {

@@ -1,4 +1,4 @@
-//! The newest signals, decisions and risk records that the page has read. Nothing here reads or waits.
+//! The newest signals, decisions and risk records that the page has read. Nothing in this module reads or waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ const ENTRIES_MAX: usize = 40;
 const RISK_MAX: usize = 20;
 /// Greatest number of decisions shown of one entry.
 const REASONS_MAX: usize = 8;
-/// Greatest number of items shown of a list within a risk record, and of characters of a text.
+/// Greatest number of items shown of a list in a risk record, and of characters of a text.
 const ITEMS_MAX: usize = 8;
 const TEXT_MAX: usize = 200;
 
@@ -35,7 +35,7 @@ pub(super) struct Seen {
     /// Sequence of the newest entry of the journal.
     pub(super) newest_sequence: Option<i64>,
     pub(super) series: Arc<Mutex<Series>>,
-    /// Start of the process, if an entry told; it has the devices of lanes and the limits of decisions.
+    /// Start of the process, once an entry contained it; it has the devices of lanes and the limits of decisions.
     pub(super) started: Option<Started>,
     explains: Arc<dyn Explains>,
     describer: Describer,
@@ -57,11 +57,11 @@ impl Seen {
     }
 
     pub(super) fn series(&self) -> MutexGuard<'_, Series> {
-        // A holder leaves whole values behind, even if it panics.
+        // A panic while the lock is held leaves the contents consistent.
         self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes signals of a partition. Records that are no signals are passed over: `/health` and `tail` name them.
+    /// Stores signals of a partition. Records that are not signals are skipped: `/health` and `tail` report them.
     pub(super) fn see_signals(&mut self, partition: i32, records: &[Record]) {
         let series = self.series.clone();
         let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,12 +83,12 @@ impl Seen {
         }
     }
 
-    /// Takes entries of the journal of this process.
+    /// Stores entries of this process's journal.
     pub(super) fn see_entries(&mut self, journal: i32, records: &[Record]) {
         let entries: Vec<JournalEntry> =
             records.iter().filter_map(|record| decode_journal_entry(&record.value).ok()).collect();
         let decided = entries.iter().filter(|entry| !entry.decisions.is_empty()).count();
-        // Words are made of those alone that are shown.
+        // Only shown entries are described in words.
         let mut passed_over = decided.saturating_sub(ENTRIES_MAX);
         for entry in entries {
             self.newest_sequence = Some(entry.sequence);
@@ -118,12 +118,12 @@ impl Seen {
         }
     }
 
-    /// Takes risk requests and results.
+    /// Stores risk requests and results.
     pub(super) fn see_risk(&mut self, records: &[Record]) {
         for record in records.iter().rev().take(RISK_MAX).rev() {
             let described = payload_of(record).and_then(|payload| self.describer.describe(payload));
             let Ok((_, Value::Object(mut fields))) = described else { continue };
-            // Anyone may write a request to the log, with an id of any length; valid ones are shorter than this.
+            // Anyone may write a request to the log, with an id of any length. Valid ids are shorter than the limit.
             fields.values_mut().for_each(shorten);
             let branch = |value: Option<&Value>| value.and_then(branch_of).unwrap_or_default();
             let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -142,7 +142,7 @@ impl Seen {
     }
 }
 
-/// Puts an item first, and drops the last of too many.
+/// Puts an item first, and drops the last items beyond `most`.
 fn keep<T>(items: &mut VecDeque<T>, item: T, most: usize) {
     items.push_front(item);
     items.truncate(most);

@@ -1,4 +1,4 @@
-//! Closed bars and signals by symbol, for candles. Their number and their memory are bounded: old ones go.
+//! Closed bars and signals by symbol, for candles. Old ones are dropped to bound the memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ const SHOWN_MAX: usize = 100;
 /// Bars and signals of all symbols seen.
 pub(super) struct Series {
     symbols: BTreeMap<String, OfSymbol>,
-    /// Number of series over all symbols.
+    /// Number of series of all symbols.
     count: usize,
     /// Greatest number of bars kept of each series for now. It is halved if the memory does not suffice.
     records_max: usize,
@@ -43,7 +43,7 @@ struct OfSymbol {
     bars: BTreeMap<String, OfBar>,
 }
 
-/// Records of one specification, oldest first.
+/// Signals of one bar specification, oldest first, each with its partition and offset.
 #[derive(Default)]
 struct OfBar {
     bars: VecDeque<Kept>,
@@ -117,7 +117,7 @@ impl Series {
         self.bytes + bytes <= self.bytes_max
     }
 
-    /// Returns the symbols with most signals.
+    /// Returns the symbols with the most signals, at most [`SHOWN_MAX`].
     pub(super) fn symbols(&self) -> Vec<Symbol> {
         let mut most: Vec<_> = self.symbols.iter().collect();
         most.sort_by_key(|(_, of)| std::cmp::Reverse(of.signals));
@@ -129,12 +129,12 @@ impl Series {
         shown.collect()
     }
 
-    /// Returns the partition of a symbol seen.
+    /// Returns the partition of a symbol; `None` if it has no signals here.
     pub(super) fn partition_of(&self, symbol: &str) -> Option<i32> {
         self.symbols.get(symbol).map(|of| of.partition)
     }
 
-    /// Returns the candles of a symbol; `None` if none were seen.
+    /// Returns the candles of a symbol; `None` if it has none.
     pub(super) fn candles(&self, symbol: &str, bar: &str) -> Option<Candles> {
         let of = self.symbols.get(symbol)?.bars.get(bar)?;
         let candles: Vec<Candle> = of.bars.iter().filter_map(|kept| candle(&kept.encoded)).collect();
@@ -186,7 +186,7 @@ fn candle(encoded: &[u8]) -> Option<Candle> {
         close,
         volume,
         trades: bar.trades,
-        // JSON has no other numbers.
+        // JSON cannot represent infinities and NaN.
         indicators: fixed.chain(further).filter(|(_, value)| value.is_finite()).collect(),
     })
 }
@@ -197,7 +197,7 @@ fn prices(bar: &Bar) -> [String; 4] {
         Some(exact) => {
             [exact.open, exact.high, exact.low, exact.close].map(|price| decimal_text(price.0, 18))
         }
-        // A bar without exact prices has all of these.
+        // A bar without exact prices has all prices in units of 1e-9.
         None => {
             [bar.open_e9, bar.high_e9, bar.low_e9, bar.close_e9].map(|e9| decimal_e9(e9.unwrap_or_default()))
         }

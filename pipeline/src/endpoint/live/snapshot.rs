@@ -13,7 +13,7 @@ pub struct Snapshot {
     pub at: String,
     /// The process.
     pub process: Process,
-    /// Its state in words.
+    /// State of the pipeline in words.
     pub state: State,
     /// Totals since the process started.
     pub totals: Totals,
@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub history: History,
     /// Latency of signals, from the read of a tick to the commit; `None` before the first signal.
     pub latency: Option<Latency>,
-    /// Lag over all partitions; `None` if the log does not tell.
+    /// Lag over all partitions; `None` if the log does not report it.
     pub lag: Option<Lag>,
     /// Partitions of this process.
     pub partitions: Vec<Partition>,
@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub devices: Vec<serde_json::Value>,
     /// The newest signals.
     pub signals: Vec<Signal>,
-    /// Signals by kind, as far as this page has read them.
+    /// Number of signals by kind that this page has read.
     pub signals_by_kind: BTreeMap<String, u64>,
     /// The newest entries of the journal with a decision.
     pub decisions: Vec<Entry>,
@@ -45,18 +45,19 @@ pub struct Snapshot {
     pub symbols: Vec<Symbol>,
     /// Symbols of the process that `symbols` leaves out.
     pub symbols_left_out: u64,
-    /// Records of signals and of the journal that the page skipped, because it reads at a bounded share of a core.
+    /// Number of records of signals and of the journal that the page skipped, because it may use only a share of a
+    /// core.
     pub records_skipped: u64,
 }
 
 /// The process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its name.
+    /// Name of the process.
     pub node: String,
-    /// Its consumer group.
+    /// Consumer group of the process.
     pub group: String,
-    /// Its ordinal in the group.
+    /// Ordinal of the process in the group.
     pub ordinal: i32,
     /// Version of the software.
     pub version: String,
@@ -69,47 +70,47 @@ pub struct State {
     pub level: String,
     /// The state in a few words, such as `caught up`, `reading`, `draining`, or the worst component's reason.
     pub words: String,
-    /// Each component.
+    /// State of each component.
     pub components: Vec<Component>,
 }
 
 /// A component of the pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Component {
-    /// Its name.
+    /// Name of the component.
     pub name: String,
     /// `ok`, `degraded` or `down`.
     pub level: String,
-    /// The trouble, or the present activity.
+    /// The trouble, or the current activity.
     pub reason: String,
 }
 
 /// Totals since the process started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Ticks accepted.
+    /// Number of accepted ticks.
     pub ticks: u64,
-    /// Signals committed.
+    /// Number of committed signals.
     pub signals: u64,
-    /// Decisions made.
+    /// Number of decisions.
     pub decisions: u64,
-    /// Transactions committed.
+    /// Number of committed transactions.
     pub commits: u64,
-    /// Late ticks.
+    /// Number of late ticks.
     pub late: u64,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead_letters: u64,
-    /// Risk requests read.
+    /// Number of risk requests read.
     pub risk_requests: u64,
-    /// Symbols of the partitions owned.
+    /// Number of symbols in the owned partitions.
     pub symbols: u64,
-    /// Rows that wait on the host.
+    /// Number of rows that wait on the host.
     pub waiting_rows: u64,
-    /// Rows in lanes.
+    /// Number of rows in flight on lanes.
     pub in_flight_rows: u64,
 }
 
-/// Series of the last two minutes, oldest first, one value a second.
+/// Series of the last two minutes, oldest first, with one value a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct History {
     /// Ticks per second.
@@ -120,69 +121,69 @@ pub struct History {
     pub commits_per_s: Vec<f64>,
     /// Lag in seconds; null where it is unknown.
     pub lag_s: Vec<Option<f64>>,
-    /// Rows that wait on the host.
+    /// Number of rows that wait on the host.
     pub waiting_rows: Vec<u64>,
 }
 
 /// Quantiles of latency, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Median.
+    /// Median, in ms.
     pub p50_ms: f64,
-    /// 99 %.
+    /// Quantile of 99 %, in ms.
     pub p99_ms: f64,
-    /// 99.9 %.
+    /// Quantile of 99.9 %, in ms.
     pub p999_ms: f64,
 }
 
 /// Uncommitted records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lag {
-    /// Their number.
+    /// Number of uncommitted records.
     pub records: i64,
-    /// Age of the oldest one, in seconds.
+    /// Age of the oldest uncommitted record, in seconds.
     pub seconds: f64,
 }
 
-/// A partition.
+/// An owned partition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Partition {
-    /// Its number.
+    /// Number of the partition.
     pub partition: i32,
-    /// True while its state is being restored.
+    /// True while the partition's state is being restored.
     pub is_restoring: bool,
-    /// True if the scheduler has paused it at the source.
+    /// True if the scheduler has paused the partition at the source.
     pub is_paused: bool,
-    /// Its watermark; `None` before the first tick.
+    /// Watermark of the partition; `None` before the first tick.
     pub watermark: Option<String>,
-    /// Its symbols.
+    /// Number of symbols in the partition.
     pub symbols: u64,
-    /// Rows that wait on the host.
+    /// Number of the partition's rows that wait on the host.
     pub waiting_rows: i64,
-    /// Its lag; `None` if the log does not tell.
+    /// Lag of the partition; `None` if the log does not report it.
     pub lag: Option<Lag>,
 }
 
 /// A lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
-    /// Its index.
+    /// Index of the lane.
     pub lane: i32,
-    /// Its device, such as `cpu` or `cuda:0`.
+    /// Device of the lane, such as `cpu` or `cuda:0`.
     pub device: String,
     /// `working`, `idle`, `lost`, `drained` or `held` (by its breaker).
     pub state: String,
-    /// Share of the last second at work, in percent.
+    /// Busy share of the last second, in percent.
     pub busy_percent: f64,
     /// Rows finished per second.
     pub rows_per_s: f64,
-    /// Rows in flight.
+    /// Number of rows in flight on the lane.
     pub in_flight_rows: i64,
-    /// Rows that wait for it on the host.
+    /// Number of rows that wait on the host for the lane.
     pub waiting_rows: i64,
-    /// Key groups whose state lives there, as `partition:group`; at most 64.
+    /// Groups whose state is on the lane, as `partition:group`; at most 64.
     pub groups: Vec<String>,
-    /// Symbols among the page's that live there; at most 64.
+    /// Shown symbols whose state is on the lane; at most 64.
     pub symbols: Vec<String>,
 }
 
@@ -191,20 +192,20 @@ pub struct Lane {
 pub struct Signal {
     /// Partition and offset, as `3:17`.
     pub place: String,
-    /// Its symbol.
+    /// Symbol of the signal.
     pub symbol: String,
-    /// Its kind, such as `BAR` or `EMA_CROSS_UP`.
+    /// Kind of the signal, such as `BAR` or `EMA_CROSS_UP`.
     pub kind: String,
-    /// Specification of its bar.
+    /// Specification of the signal's bar.
     pub bar: String,
     /// End of the bar.
     pub end: String,
-    /// Value of the signal; null for one that is no number.
+    /// Value of the signal; null for a value that is not a finite number.
     #[serde(deserialize_with = "number")]
     pub value: f64,
 }
 
-/// Reads a number, or null as NaN: JSON has no other form for it.
+/// Reads a number, or null as NaN, which JSON cannot represent otherwise.
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
@@ -214,9 +215,9 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
 pub struct Entry {
     /// Partition of the journal and sequence, as `0:1234`.
     pub place: String,
-    /// Its time.
+    /// Time of the entry.
     pub at: String,
-    /// Name of its input, such as `BatchCompleted`.
+    /// Name of the input, such as `BatchCompleted`.
     pub input: String,
     /// The input in words.
     pub words: String,
@@ -227,9 +228,9 @@ pub struct Entry {
 /// A risk request or its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Risk {
-    /// Identity of the request.
+    /// Id of the request.
     pub id: String,
-    /// `asked`, or the outcome of its result.
+    /// `asked` for a request, or the outcome of a result.
     pub outcome: String,
     /// Kind of the request, such as `greeks`.
     pub kind: String,
@@ -242,52 +243,52 @@ pub struct Risk {
 pub struct Stores {
     /// URL of the log.
     pub log: String,
-    /// The log's loss in words; `None` while it answers.
+    /// Description of the log's outage; `None` while it answers.
     pub lost: Option<String>,
     /// Free bytes of the log's disk; `None` if it is not on a disk of this machine.
     pub disk_free_bytes: Option<u64>,
-    /// Size of that disk.
+    /// Size of the log's disk, in bytes; `None` if it is not on a disk of this machine.
     pub disk_size_bytes: Option<u64>,
-    /// State of hot state in words; `None` if it is in memory.
+    /// Description of the state of hot state; `None` if it is in memory.
     pub hot_state: Option<String>,
 }
 
 /// Progress of the verifier within this process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Sequence before which this process's journal was verified.
+    /// First sequence of this process's journal that is not verified yet.
     pub sequence: i64,
     /// Sequence of the newest entry that the page has read; `None` before the first.
     pub newest: Option<i64>,
-    /// Outputs that were recomputed and found equal.
+    /// Number of outputs that were recomputed and found equal.
     pub outputs: u64,
     /// The first difference; `None` if there is none.
     pub difference: Option<String>,
-    /// Share of a core that it may use, in percent.
+    /// Share of a core that the verifier may use, in percent.
     pub share_percent: u32,
 }
 
 /// A symbol with candles.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Symbol {
-    /// Its name.
+    /// Name of the symbol.
     pub symbol: String,
-    /// Specifications of its bars.
+    /// Specifications of the symbol's bars.
     pub bars: Vec<String>,
-    /// Its signals so far, as far as this page has read them.
+    /// Number of the symbol's signals that this page has read.
     pub signals: u64,
 }
 
 /// Candles of one symbol, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Candles {
-    /// The symbol.
+    /// Symbol of the candles.
     pub symbol: String,
     /// Specification of the bars.
     pub bar: String,
     /// The candles.
     pub candles: Vec<Candle>,
-    /// Signals other than bars within these candles' time.
+    /// Signals other than bars within the time of the candles.
     pub signals: Vec<Signal>,
 }
 
@@ -298,7 +299,7 @@ pub struct Candle {
     pub start: String,
     /// End of the bar.
     pub end: String,
-    /// Price of the first trade, as a decimal; likewise the following.
+    /// Price of the first trade, as a decimal, like the following prices.
     pub open: String,
     /// Highest price.
     pub high: String,

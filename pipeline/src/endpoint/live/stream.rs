@@ -1,4 +1,4 @@
-//! Server-sent events: each client gets the newest snapshot. A slow one gets fewer, never older ones.
+//! Server-sent events: each client gets the newest snapshot. A slow client gets fewer snapshots, but never older ones.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 
-/// Longest life of a stream; the client opens the next one. It ends before its connection has to.
+/// Longest life of a stream; the client then opens another. It is shorter than the life of a connection.
 const STREAM_MAX: Duration = Duration::from_secs(50);
 /// Time without a snapshot after which a comment shows that the stream lives.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Bytes per second that all streams together may take. With more streams each gets fewer snapshots.
+/// Bytes per second that all streams together may send. With more streams, each gets fewer snapshots.
 const BYTES_PER_SECOND_MAX: usize = 4 << 20;
 
 /// Returns the body of a stream.
@@ -27,7 +27,7 @@ pub(super) fn body(shared: Arc<Shared>) -> Body {
     Body::new(Events(receive))
 }
 
-/// Sends snapshots until the client is gone or the stream's time is up.
+/// Sends snapshots until the client disconnects or the stream's time is up.
 async fn feed(shared: Arc<Shared>, send: mpsc::Sender<Bytes>) {
     let _looking = shared.look();
     let mut newest: watch::Receiver<Bytes> = shared.newest.subscribe();
@@ -47,7 +47,7 @@ async fn feed(shared: Arc<Shared>, send: mpsc::Sender<Bytes>) {
     }
 }
 
-/// Returns the pause after an event, such that all streams together keep within the rate.
+/// Returns the pause after an event that keeps all streams together within the rate.
 fn pause(bytes: usize, streams: usize) -> Duration {
     Duration::from_secs_f64((bytes * streams) as f64 / BYTES_PER_SECOND_MAX as f64)
 }

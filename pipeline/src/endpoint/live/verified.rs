@@ -9,15 +9,15 @@ use warptape_replay::{Followed, Follower, VerifyOptions};
 
 use super::snapshot::Verified;
 
-/// Pause before the next look at a log that was verified to its end, or could not be read.
+/// Pause before the next read of a log that was verified to its end, or could not be read.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
-/// Transactions of a partition that are compared without a rest. Without a limit, each round of a verifier that falls
-/// behind would be longer than the one before.
+/// Transactions of a partition that are compared without a pause. Without this limit, the rounds of a verifier that
+/// falls behind would grow longer and longer.
 const CHAIN_MAX: usize = 16;
 /// Longest wait for the thread's end.
 const END_MAX: Duration = Duration::from_secs(1);
 
-/// The verifier's thread, until this is dropped.
+/// The verifier's thread, which ends when this is dropped.
 pub(super) struct Verifying {
     followed: Arc<Mutex<Followed>>,
     share_percent: u32,
@@ -47,7 +47,7 @@ impl Verifying {
         Ok(Self { followed, share_percent, stop: Some(stop), ended })
     }
 
-    /// Returns the progress in the journal's partition of this process.
+    /// Returns the verifier's progress in this process's partition of the journal.
     pub(super) fn progress(&self, journal: i32, newest: Option<i64>) -> Verified {
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         let outputs = followed.report.outputs.unwrap_or_default();
@@ -62,7 +62,7 @@ impl Verifying {
 }
 
 impl Drop for Verifying {
-    /// Waits for the thread, except while it is within a round.
+    /// Waits for the thread's end, but at most for [`END_MAX`]: a round in progress may take longer.
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.ended.recv_timeout(END_MAX) == Err(RecvTimeoutError::Timeout) {
@@ -95,7 +95,7 @@ fn follow(
     }
 }
 
-/// Returns the pause after some work, such that the work is at most the share of the whole.
+/// Returns the pause after `worked` that keeps the thread within its share of a core.
 fn rest(worked: Duration, share_percent: u32) -> Duration {
     let share = share_percent.clamp(1, 100);
     worked * (100 - share) / share

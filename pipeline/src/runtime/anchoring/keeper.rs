@@ -1,5 +1,5 @@
-//! The thread that keeps anchors in second places: it writes the newest, at most one in an interval, and retries after
-//! a failure.
+//! The thread that stores anchors in second places. It writes the newest anchor, at most one per interval, and retries
+//! after a failure.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,11 +30,11 @@ impl Keeper {
         Self { newest, running: Mutex::new(Some((wake, worker))) }
     }
 
-    /// Has an anchor written soon, unless a newer one comes first.
+    /// Requests that an anchor is written soon, unless a newer one replaces it first.
     pub(super) fn keep(&self, anchor: Anchor) {
         *locked(&self.newest) = Some(anchor);
         if let Some((wake, _)) = &*locked(&self.running) {
-            // A thread that is already woken takes the newest anchor as well.
+            // A thread that is already awake writes the newest anchor anyway.
             _ = wake.try_send(());
         }
     }
@@ -67,7 +67,7 @@ fn keep(
                 is_told = false;
                 break;
             }
-            // Reported once per outage: the next anchor covers the missing ones.
+            // An outage is reported once, because the next anchor covers the missing ones.
             if !is_told {
                 for (place, error) in failures {
                     tracing::error!(place, error, "the anchor of the journal was not written; it is retried");
@@ -83,7 +83,7 @@ fn keep(
     write_all(&mut places, newest);
 }
 
-/// Waits until a time. Returns early, with true, if the process ends.
+/// Waits until a time. Returns true early if the process ends.
 fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
     loop {
         match wakes.recv_deadline(due) {
@@ -94,8 +94,8 @@ fn waits_until(due: Instant, wakes: &Receiver<()>) -> bool {
     }
 }
 
-/// Writes the newest anchor into each place. Returns the places that failed, with the error; the anchor is then tried
-/// again, unless a newer one has come.
+/// Writes the newest anchor to each place. Returns the places that failed, with their errors; the anchor is retried
+/// there unless a newer one has come.
 fn write_all(places: &mut [AnchorPlace], newest: &Mutex<Option<Anchor>>) -> Vec<(String, String)> {
     let Some(anchor) = locked(newest).take() else { return Vec::new() };
     let write = |place: &mut AnchorPlace| {

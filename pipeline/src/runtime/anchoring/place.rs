@@ -14,9 +14,9 @@ use crate::runtime::EngineError;
 
 /// A second place for anchors.
 pub(super) enum AnchorPlace {
-    /// A file, one anchor a line.
+    /// A file with one anchor per line.
     File(PathBuf),
-    /// A topic of another log, one anchor a record.
+    /// A topic of another log, with one anchor per record.
     Topic(Box<AnchorTopic>),
 }
 
@@ -25,7 +25,7 @@ pub(super) struct AnchorTopic {
     log: Arc<dyn EventLog>,
     topic: String,
     transactional_id: String,
-    /// Producer; `None` after a failed write, and the next write starts another.
+    /// Producer; `None` after a failed write, and the next write creates another.
     producer: Option<Box<dyn Producer>>,
 }
 
@@ -47,7 +47,7 @@ impl AnchorPlace {
         Ok(Self::Topic(Box::new(AnchorTopic { log, topic, transactional_id, producer: None })))
     }
 
-    /// Returns the newest anchor of a journal's partition; `None` if there is none.
+    /// Returns the newest anchor of a journal partition; `None` if there is none.
     pub(super) fn newest(&self, journal: &str, ordinal: i32) -> Result<Option<Anchor>, EngineError> {
         match self {
             Self::File(path) => Anchored::newest(path, journal, ordinal)
@@ -56,7 +56,7 @@ impl AnchorPlace {
         }
     }
 
-    /// Writes an anchor, which is durable when this returns.
+    /// Writes an anchor. The anchor is durable when this returns.
     pub(super) fn write(&mut self, anchor: &Anchor) -> Result<(), String> {
         match self {
             Self::File(path) => append(path, anchor).map_err(|error| error.to_string()),
@@ -74,11 +74,11 @@ impl fmt::Display for AnchorPlace {
     }
 }
 
-/// Appends a line in one write, because several processes may share the file. It opens the file each time, because it
-/// may have been moved away.
+/// Appends a line in one write, because several processes may share the file. Opens the file each time, because it may
+/// have been moved.
 fn append(path: &PathBuf, anchor: &Anchor) -> io::Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-    // A killed process may have left a line without an end.
+    // A killed process may have left an incomplete last line.
     let begin = if ends_within_a_line(&mut file)? { "\n" } else { "" };
     file.write_all(format!("{begin}{anchor}\n").as_bytes())?;
     file.sync_data()
@@ -171,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("anchors");
         check(&mut AnchorPlace::file(path.clone()));
-        // A process was killed during a write.
+        // Simulates a process that was killed during a write.
         let whole = fs::read_to_string(&path).expect("it is text");
         fs::write(&path, &whole[..whole.len() - 9]).expect("it is ours");
         let mut place = AnchorPlace::file(path.clone());

@@ -1,5 +1,5 @@
-//! A lane's threads for slices, so that ticks do not wait for them. Slices on the processor run on a background thread,
-//! those on a device on its background stream. To the scheduler both belong to the lane.
+//! A lane's threads for slices, which keep ticks from waiting. Slices on the processor run on background threads, and
+//! slices on a device on its background stream. The scheduler sees both as the same lane.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::super::worker::start_thread;
 use super::thread::panic_message;
 use super::{Activity, DeviceSlices, LaneEvent, LaneNews, Slice};
 
-/// Reason for the loss of a lane without threads. The system's error is in the log.
+/// Reason for the loss of a lane whose threads could not start. The log has the system's error.
 pub(super) const NO_THREAD: &str = "the system cannot start another thread for it";
 
 /// Reports the results of slices to the engine.
@@ -30,20 +30,21 @@ pub(super) struct Reporter {
     pub(super) events: Sender<LaneEvent>,
 }
 
-/// A lane's threads for slices. When this is dropped, each ends after its present slice.
+/// A lane's threads for slices. After this is dropped, each thread ends with its current slice.
 pub(super) struct SliceThreads {
-    /// Slices of non-critical tasks. They yield to ticks, and the system may delay them while others want the core.
+    /// Slices of non-critical tasks. They yield to ticks, and the system may delay them while other threads need the
+    /// core.
     yielding: Sender<Slice>,
-    /// Slices of critical tasks. They do not yield, and wait for no slice that does.
+    /// Slices of critical tasks. They do not yield, and never wait for a slice that does.
     at_once: Sender<Slice>,
     on_device: Option<Sender<Slice>>,
 }
 
 impl SliceThreads {
-    /// Starts the threads for slices on the processor; nothing waits for their end. If the lane has a device, returns
-    /// the channel with the slices for its thread.
+    /// Starts the threads for slices on the processor, which nothing joins. If the lane has a device, also returns the
+    /// channel of slices for the device's thread.
     pub(super) fn start(reporter: Reporter, isa: Isa, has_device: bool) -> (Self, Option<Receiver<Slice>>) {
-        // A lane has at most two slices at a time.
+        // A lane has at most two slices at a time, so the channels stay short.
         let [(yielding, to_yield), (at_once, to_run)] = [(); 2].map(|()| unbounded());
         let name = format!("risk-{}", reporter.lane);
         let run = move |slice: Slice| slice.task.run_caught(isa, slice.units);
@@ -62,17 +63,17 @@ impl SliceThreads {
         (Self { yielding, at_once, on_device }, received)
     }
 
-    /// Runs a slice; the engine gets its result.
+    /// Runs a slice, and reports the result to the engine.
     pub(super) fn run(&self, slice: Slice) {
         let on_host = if slice.critical { &self.at_once } else { &self.yielding };
         let thread = self.on_device.as_ref().filter(|_| !slice.task.is_host_only()).unwrap_or(on_host);
-        // A failed thread takes no slices; the loss of its lane is on its way to the engine.
+        // A failed thread accepts no slices; the engine will soon learn of the lane's loss.
         drop(thread.send(slice));
     }
 }
 
-/// Starts the thread for slices on a device. If it fails the lane is lost, because a failed stream makes the device's
-/// others fail.
+/// Starts the thread for slices on a device. The lane is lost if the thread fails, because a failed stream breaks the
+/// device's other streams.
 pub(super) fn on_device(
     reporter: Reporter,
     mut background: DeviceSlices,
@@ -97,7 +98,7 @@ pub(super) fn on_device(
 }
 
 impl Reporter {
-    /// Runs the slices, and reports each one's result and its time in nanoseconds.
+    /// Runs the slices, and reports each one's result and duration in nanoseconds.
     fn work(
         &self,
         slices: &Receiver<Slice>,
@@ -117,7 +118,7 @@ impl Reporter {
         }
     }
 
-    /// Reports news; an ended engine reads no more.
+    /// Reports news. News for an ended engine is dropped.
     pub(super) fn tell(&self, news: LaneNews) {
         drop(self.events.send(LaneEvent { lane: self.lane, life: self.life, news }));
     }
@@ -139,7 +140,7 @@ mod tests {
 
     const SLICES: i64 = 16;
 
-    /// Returns a task for the weights of some assets, which are computed on the processor.
+    /// Returns a task that computes the weights of some assets, on the processor.
     fn weights_task() -> RiskTask {
         const ASSETS: usize = 256;
         let covariance: Vec<f64> = (0..ASSETS * ASSETS)
@@ -155,7 +156,7 @@ mod tests {
         RiskTask::new(&request, &|_| None).expect("a good request")
     }
 
-    /// Returns a block of 512 paths, of many steps each.
+    /// Returns a block of 512 paths with many steps each.
     fn long_paths() -> RiskTask {
         let request = json!({"request_id": "paths", "problem": {
             "type": "simulation", "assets": [{"symbol": "a", "spot": 100.0, "volatility": 0.2}], "expiry_years": 1.0,
@@ -186,7 +187,7 @@ mod tests {
         let task = Arc::new(long_paths());
         let lane = Lane::start(0, 2, &config, Clock::start(), events);
         let expected = task.run(Isa::Baseline, 0..1);
-        // Enough slices to hold up the lane's thread, which still gets to the batch before they are done.
+        // There are enough slices to delay the lane's thread, which still must run the batch before they are done.
         for slice in 0..SLICES {
             let slice = Slice { slice, task: task.clone(), units: 0..1, critical: slice % 2 == 0 };
             lane.run_slice(slice);
@@ -205,7 +206,7 @@ mod tests {
             assert!(*partial == expected && *service_ns > 0);
             slices.push(*slice);
         }
-        // Each thread runs its slices in order.
+        // Each thread runs its own slices in order.
         for is_critical in [true, false] {
             let of_thread: Vec<i64> =
                 slices.iter().copied().filter(|slice| (slice % 2 == 0) == is_critical).collect();
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(slices.len(), SLICES as usize);
     }
 
-    /// The yielding thread runs long slices, like one that the system has delayed.
+    /// The yielding thread runs long slices, as if the system had delayed it.
     #[test]
     fn a_critical_slice_waits_for_none_that_yields() {
         let (events, told) = unbounded();
@@ -244,7 +245,7 @@ mod tests {
         let task = Arc::new(implied_task());
         let reporter = Reporter { lane: 0, life: 0, clock: Clock::start(), events };
         let (threads, _) = SliceThreads::start(reporter, Isa::Baseline, false);
-        // The first slice asks for units that the task does not have, the second for one that it has.
+        // The first slice requests units that the task does not have; the second requests one that exists.
         for (slice, units) in [(0, 5..6), (1, 0..1)] {
             threads.run(Slice { slice, task: task.clone(), units, critical: false });
         }

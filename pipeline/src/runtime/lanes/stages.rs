@@ -1,4 +1,4 @@
-//! Executes commands on the groups of a lane: the part of a lane that must not know threads.
+//! Executes commands on the groups of a lane. This part of a lane must not know threads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::{DeviceSlices, LaneWork};
 
 /// Result of a command.
 pub enum LaneResult {
-    /// A batch is done.
+    /// A batch is finished.
     Batch {
         /// Number of the batch.
         batch: i64,
         /// Output of each part.
         parts: Vec<PartOutput>,
     },
-    /// A group was given back.
+    /// A group was released.
     Released {
         /// The group.
         group: GroupId,
@@ -31,28 +31,28 @@ pub enum LaneResult {
     },
 }
 
-/// The groups of a lane, and the execution of commands on them: the part of a lane that knows no threads.
+/// The groups of a lane, and the code that executes commands on them, without threads.
 pub struct LaneStages {
     config: StageConfig,
     isa: Isa,
     epochs: BTreeMap<GroupId, i64>,
     groups: LaneGroups,
-    /// Batch in progress on a device; `None` without one.
+    /// Batch in progress on a device; `None` if there is none.
     running: Option<Running>,
     /// Runner of slices on a device, until another thread takes it.
     background: Option<DeviceSlices>,
-    /// Bytes of device memory in use by slices, written by their runner.
+    /// Bytes of device memory that slices use, updated by their runner.
     background_bytes: Arc<AtomicUsize>,
 }
 
 struct Running {
     batch: i64,
-    /// Outputs of all parts; those of current groups are still empty.
+    /// Outputs of all parts. Those of current groups are filled in later.
     outputs: Vec<PartOutput>,
     begun: Begun<GroupId>,
 }
 
-/// State of a lane's groups, by its place.
+/// State of a lane's groups, on the host or on a device.
 enum LaneGroups {
     Host(BTreeMap<GroupId, Box<GroupStage>>),
     Device(Box<DeviceGroups<GroupId>>),
@@ -88,13 +88,13 @@ impl LaneStages {
         }
     }
 
-    /// Runs a batch. On a device it begins the batch and finishes the previous one.
+    /// Runs a batch. On a device, starts this batch and finishes the previous one.
     fn run(&mut self, LaneBatch { batch, parts }: LaneBatch) -> Result<Option<LaneResult>, DeviceError> {
         let mut outputs = Vec::with_capacity(parts.len());
         let mut inputs = Vec::with_capacity(parts.len());
         for BatchPart { group, epoch, input } in parts {
             outputs.push(PartOutput { group, epoch, output: GroupOutput::default() });
-            // A restore cut off a part of an older epoch: its rows come again.
+            // A part with an older epoch was cut off by a restore: its rows come again.
             if self.is_current(group, epoch) {
                 inputs.push((group, input));
             }
@@ -118,7 +118,7 @@ impl LaneStages {
         self.epochs.get(&group) == Some(&epoch)
     }
 
-    /// Returns the outputs of all parts, filled with those of the current ones.
+    /// Returns the outputs of all parts, after adding those of the current groups.
     fn filled(&self, mut outputs: Vec<PartOutput>, current: Vec<GroupOutput>) -> Vec<PartOutput> {
         let ran = outputs.iter_mut().filter(|part| self.is_current(part.group, part.epoch));
         for (part, output) in ran.zip(current) {
@@ -176,7 +176,7 @@ impl LaneWork for LaneStages {
             }
             LaneCommand::Run(batch) => self.run(batch),
             LaneCommand::Release { group, epoch } => {
-                // The partition may be gone since.
+                // The partition may have left meanwhile.
                 if !self.is_current(group, epoch) {
                     return Ok(None);
                 }

@@ -1,4 +1,4 @@
-//! A lane's thread: it takes commands and reports news, and begins the next batch while one is in progress.
+//! A lane's thread: executes commands and reports news. It starts the next batch while one is in progress.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ pub(super) struct LaneWorker {
     pub(super) config: EngineConfig,
     pub(super) clock: Clock,
     pub(super) work: Arc<Activity>,
-    /// Present work of the thread for slices on the lane's device.
+    /// Current work of the thread for slices on the lane's device.
     pub(super) slice_work: Arc<Activity>,
-    /// Slices for that thread; `None` once it has started, or without a device.
+    /// Slices for that thread; `None` after it has started, or if there is no device.
     pub(super) device_slices: Option<Receiver<Slice>>,
     pub(super) events: Sender<LaneEvent>,
 }
 
 impl LaneWorker {
-    /// Runs until the engine drops its end, or the lane fails.
+    /// Runs until the engine drops its end of the channel, or the lane fails.
     pub(super) fn run(mut self, commands: &Receiver<LaneCommand>) {
         let mut slice_thread = None;
         let lost = match catch_unwind(AssertUnwindSafe(|| self.obey(commands, &mut slice_thread))) {
@@ -38,10 +38,10 @@ impl LaneWorker {
         };
         self.work.done();
         if let Some(reason) = lost {
-            // An ended engine reads no more, and needs no news.
+            // An ended engine reads no news.
             drop(self.tell(LaneNews::Lost { reason }));
         }
-        // The process must not end while one of its threads works on a device.
+        // The process must not end while one of its threads uses a device.
         slice_thread.into_iter().for_each(|thread| thread.join().expect("it catches what panics"));
     }
 
@@ -75,7 +75,7 @@ impl LaneWorker {
         self.work.done();
         let mut since_ns = 0;
         loop {
-            // While a batch is in progress, only its end is waited for.
+            // While a batch is in progress, the thread waits for its end rather than for commands.
             let next = match stages.is_running() {
                 true => commands.try_recv().ok(),
                 false => Some(match commands.recv() {
@@ -113,7 +113,7 @@ impl LaneWorker {
         }
     }
 
-    /// Reports a result. The time of the next batch, if it is in progress, begins now.
+    /// Reports a result. If the next batch is in progress, its time starts now.
     fn report(
         &self,
         done: Option<LaneResult>,

@@ -1,5 +1,5 @@
-//! No record is too large: all kinds with the largest possible fields, and the engine under configurations that `config
-//! check` allows.
+//! No record is too large: tests all kinds with the largest possible fields, and the engine under configurations that
+//! `config check` allows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,7 +26,7 @@ use crate::runtime::dead_letter_headers::dead_letter_headers;
 use crate::runtime::{EngineConfig, Stop, records_of};
 use crate::settings::{Assignment, KEYS, Sources, ValueKind, load};
 
-/// Returns the longest names of topics: a prefix and their own.
+/// Returns the longest possible topic names: the longest prefix and the names themselves.
 fn topics() -> Topics {
     Topics::new(&"p".repeat(64))
 }
@@ -237,7 +237,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// The engine runs under allowed configurations: lanes are lost, groups wait in all of them, records are
+    /// Runs the engine under allowed configurations. Lanes are lost, groups wait in all lanes, and records are
     /// unreadable.
     #[test]
     fn the_engine_makes_nothing_too_large(seed in any::<u64>()) {
@@ -262,9 +262,9 @@ impl Draws {
     }
 }
 
-/// Draws a value of a key, often at a limit; `None` keeps the default.
+/// Draws a value of a key, often at one of its limits; `None` keeps the default.
 fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String> {
-    // Keys are left out if they slow the test down without larger records.
+    // Keys that slow the test down without making records larger are left out.
     let is_drawn = key.path.starts_with("scheduler.")
         || key.path.starts_with("risk.")
         || ["stages.groups_per_partition", "topics.partitions", "engine.devices"].contains(&key.path);
@@ -292,7 +292,7 @@ fn value(key: &'static crate::settings::Key, draws: &mut Draws) -> Option<String
     }
 }
 
-/// Draws a configuration that `config check` allows. If keys contradict each other, fewer are drawn.
+/// Draws a configuration that `config check` allows. If keys contradict each other, fewer keys are drawn.
 fn allowed(draws: &mut Draws) -> EngineConfig {
     let mut flags: Vec<Assignment> = KEYS
         .iter()
@@ -307,7 +307,7 @@ fn allowed(draws: &mut Draws) -> EngineConfig {
     }
 }
 
-/// Partitions of the engine.
+/// Number of the engine's partitions.
 const PARTITIONS: i32 = 3;
 
 struct Driven {
@@ -318,7 +318,7 @@ struct Driven {
 struct Around {
     config: EngineConfig,
     now_ns: i64,
-    /// The event for the core.
+    /// Events that the core will get.
     events: VecDeque<Event>,
     generations: BTreeMap<i32, u64>,
     lives: Vec<u32>,
@@ -332,7 +332,7 @@ impl Outside for Around {
         self.now_ns
     }
 
-    /// Checks the records that would be written.
+    /// Checks the size of the records that the command would write.
     fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
         match command {
             Command::Seek { partition, generation, .. } => {
@@ -373,7 +373,7 @@ impl Driven {
         tell(&mut self.core, &mut self.around, event)
     }
 
-    /// Does all that is due.
+    /// Does everything that is due.
     fn settle(&mut self) {
         loop {
             settle(&mut self.core, &mut self.around).expect("the scheduler takes it");
@@ -415,7 +415,8 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
     let assigned = (0..PARTITIONS).map(|partition| Assigned { partition, ..Assigned::default() });
     driven.tell(Event::Assigned(assigned.collect())).expect("nothing was processed before");
     driven.settle();
-    // There are enough symbols for rows in all groups; then follow unreadable records, larger than any topic accepts.
+    // There are enough symbols for rows in all groups. Then come unreadable records that are larger than any topic
+    // accepts.
     let mut batch = Vec::new();
     let good = |number: usize| Tick {
         receive_time_ns: 0,
@@ -434,7 +435,7 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
         }
         let lane = draws.below(lanes) as i32;
         let reason = "\u{20ac}".repeat(draws.below(1 << 20) as usize);
-        // A lane that is not restarted is not lost again; the loss of the last one ends the process.
+        // A lane that is not restarted is not lost again; the loss of the last lane ends the process.
         let life = driven.around.lives[lane as usize];
         let lost = driven.tell(Event::Lane { lane, life, news: LaneNews::Lost { reason } });
         driven.settle();
@@ -442,7 +443,7 @@ fn drive(config: EngineConfig, draws: &mut Draws) {
             return;
         }
     }
-    // A checkpoint has the whole configuration, and the state beside it.
+    // A checkpoint contains the whole configuration and the state.
     driven.around.now_ns += driven.around.config.core.times.checkpoint_interval_ns;
     driven.settle();
     driven.tell(Event::Stop(Stop::Now)).expect("the scheduler takes it");

@@ -11,7 +11,7 @@ const RESULTS: &str = "results";
 /// The partition whose results have an open transaction.
 const HELD: i32 = 0;
 const OTHER: i32 = 1;
-/// Longer than any answer takes.
+/// A time that is longer than any answer takes.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// A log with an open transaction at the end of one partition's results, until a test ends it.
@@ -155,7 +155,7 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     };
     tell(RequestCommand::Read { partition: OTHER, offset: 0, generation: 7 });
     expect(OTHER, 7, 0);
-    // The waiting partition leaves and comes back.
+    // The waiting partition is revoked and assigned again.
     tell(RequestCommand::Forget { partition: HELD });
     tell(RequestCommand::Open { partition: HELD, assignment: 3, committed: Committed::default() });
     publish(log.as_ref(), OTHER, b"third");

@@ -1,4 +1,4 @@
-//! The source thread on a log that fails.
+//! Tests of the source thread with a log that fails.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::runtime::journals::Journals;
 /// Longest wait for an expected event.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// Returns this many fetches of a record each from one partition, and fails then. Its position is [`POSITION`] in every
-/// partition.
+/// Returns this many fetches from one partition, each with one record, and then fails. Its position is [`POSITION`] in
+/// every partition.
 struct GivenConsumer {
     partition: i32,
     fetches_left: usize,
@@ -64,8 +64,7 @@ fn holder(log: SqliteLog, topics: Topics) -> Holder {
     Holder { log, topics, group, accepted_loss, journals, written: Vec::new(), waiting }
 }
 
-/// The engine leaves this many fetches waiting while it is full. Then the log fails, and the engine has to learn of it
-/// all the same.
+/// The engine's queue is full with this many fetches. Then the log fails, and the engine must learn of it nevertheless.
 #[test]
 fn a_failure_is_heard_while_the_engine_takes_no_events() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -82,7 +81,7 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     source.stop();
 }
 
-/// The lag of a quiet partition is judged by its position, which is after the marker of the last transaction.
+/// The lag of a quiet partition depends on its position, which is after the marker of the last transaction.
 #[test]
 fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,10 +1,10 @@
-//! Requests that are cancelled, that cost too much, or that were unanswered when their partition came.
+//! Requests that are cancelled, cost too much, or were unanswered when their partition was assigned.
 
 use warptape_schemas::journal::Input;
 
 use super::*;
 
-/// Sequence of a result without a question to the scheduler.
+/// Sequence in a result for which the scheduler was not asked.
 const NO_SEQUENCE: i64 = -1;
 
 fn cancels(offset: i64, request_id: &str) -> ReadRequest {
@@ -33,7 +33,7 @@ fn message(result: &RiskResult) -> &str {
 
 const BY: &str = "cancelled by request \"1\" of tenant \"desk\", at offset 1";
 
-/// Returns each result in order: the request, the code of its error, and the cancelled request.
+/// Returns, for each result in order, the request, its error code, and the cancelled request.
 fn told(results: &[RiskResult]) -> Vec<(&str, Option<RiskErrorCode>, Option<&str>)> {
     results
         .iter()
@@ -43,9 +43,9 @@ fn told(results: &[RiskResult]) -> Vec<(&str, Option<RiskErrorCode>, Option<&str
 
 #[test]
 fn a_request_is_cancelled_wherever_it_is() {
-    // The request waits for its turn, or is being prepared, or a lane has a slice of it.
+    // The request waits for its turn, is being prepared, or has a slice on a lane.
     for stage in 0..3 {
-        // Requests wait if the market is older than it was before.
+        // Requests wait if the market is older than before.
         let mut shell = Shell::begin(i64::from(stage == 0));
         if stage > 0 {
             shell.tick(0, 0);
@@ -71,7 +71,7 @@ fn a_request_is_cancelled_wherever_it_is() {
         let entries = shell.entries();
         let dropped = entries.iter().filter(|entry| matches!(entry.input, Input::TaskDropped(_)));
         assert_eq!(dropped.count(), usize::from(stage == 2), "{stage}");
-        // The results of its present work are dropped.
+        // The results of its work in progress are dropped.
         shell.turn(now_ns);
         while !shell.around.preparations.is_empty() {
             shell.prepare(now_ns);
@@ -88,7 +88,7 @@ fn what_has_its_answer_is_not_cancelled() {
     shell.tick(0, 0);
     shell.ask(1_000_000_000, 0, None);
     shell.prepare(1_000_000_000);
-    // The result is being assembled, and nothing else is to be done.
+    // The result is being assembled, and nothing else is due.
     shell.cancel(1_000_000_000, 1, "0");
     shell.cancel(1_000_000_000, 2, "nobody");
     shell.conclude(1_000_000_000);

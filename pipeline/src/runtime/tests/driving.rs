@@ -1,4 +1,4 @@
-//! The contract of a core: the order of driving it, and no other way in or out.
+//! The contract of driving a core: the order of calls, and the only two functions for it.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use warptape_schemas::journal::LaneId;
 
 use super::*;
 
-/// An outside with a log alone; its process is told to end at once.
+/// An environment of the core that only logs the calls. Its process is asked to end at once.
 #[derive(Default)]
 struct Seen {
-    /// Questions and observations, in order.
+    /// Questions and observations, in their order.
     log: Vec<&'static str>,
     has_asked_to_stop: bool,
     is_committing: bool,
@@ -102,7 +102,7 @@ fn a_core_is_driven_in_one_order_until_all_is_committed() {
     }
 }
 
-/// Any other public function would invite calls in another order.
+/// Any other public function would allow calls in another order.
 #[test]
 fn there_is_one_way_in_and_one_way_out() {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src");

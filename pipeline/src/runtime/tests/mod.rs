@@ -1,4 +1,4 @@
-//! The core's decisions on records, requests and commits, under a shell that does everything at once.
+//! The core's decisions on records, requests and commits, in a shell that executes everything at once.
 
 mod cancelling;
 mod driving;
@@ -35,33 +35,33 @@ struct Shell {
     around: Around,
 }
 
-/// Surroundings of the core, with its commands that are still to be executed.
+/// Surroundings of the core, with the commands that are not executed yet.
 struct Around {
     config: EngineConfig,
     now_ns: i64,
-    /// Events that the lane has still to report.
+    /// Events that the lane has not reported yet.
     news: VecDeque<Event>,
-    /// Events that others have still to report.
+    /// Events that other threads have not reported yet.
     events: VecDeque<Event>,
-    /// Generations of ticks, and of requests.
+    /// Generations of ticks and of requests.
     generations: [u64; 2],
     lane: LaneStages,
     preparations: Vec<Preparation>,
     conclusions: Vec<Conclusion>,
     abandoned: Vec<u64>,
     told: Vec<(LifecycleEvent, String)>,
-    /// Commits since they were last taken.
+    /// Commits since the test last took them.
     commits: Vec<CommitRequest>,
     batches: usize,
     /// True if lanes never finish a batch.
     holds_batches: bool,
     /// Results of slices held back until the test releases them; `None` if lanes report them at once.
     held_slices: Option<Vec<Event>>,
-    /// The commit in progress, if commits never end; the outer `None` if they do.
+    /// The commit in progress if commits never end; the outer `None` means that commits end at once.
     held_commit: Option<Option<Box<CommitRequest>>>,
-    /// Slices of lanes: their times, and true for those of critical tasks.
+    /// Start times of slices on lanes, each with true for a slice of a critical task.
     slices: Vec<(i64, bool)>,
-    /// Number of requests present when the partition came.
+    /// Number of requests that were present when the partition was assigned.
     requests_before: i64,
 }
 
@@ -72,7 +72,7 @@ impl Outside for Around {
         self.now_ns
     }
 
-    /// The lane finishes at once all that it is told.
+    /// The lane executes all its commands at once.
     fn execute(&mut self, command: Command, _: &Core) -> Result<(), CoreError> {
         match command {
             Command::Prepare(preparation) => self.preparations.push(preparation),
@@ -132,7 +132,7 @@ impl Outside for Around {
     }
 }
 
-/// An outside that executes nothing.
+/// An outside that executes nothing, and collects commands.
 #[derive(Default)]
 struct Collected {
     now_ns: i64,
@@ -153,29 +153,29 @@ impl Outside for Collected {
 }
 
 impl Shell {
-    /// Restores a partition with outputs before an offset, and reads its requests.
+    /// Restores a partition whose outputs end before an offset, and reads its requests.
     fn begin(sealed_offset: i64) -> Self {
         Self::begin_with(sealed_offset, 0)
     }
 
-    /// The same, with requests present before.
+    /// Begins with requests that are already present.
     fn begin_with(sealed_offset: i64, requests_before: i64) -> Self {
         Self::begin_changed(sealed_offset, requests_before, |_| ())
     }
 
-    /// The same, under a changed configuration.
+    /// Begins with requests that are already present, under a changed configuration.
     fn begin_changed(sealed_offset: i64, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let committed = (sealed_offset > 0).then_some(sealed_offset);
         let assigned = Assigned { partition: PARTITION, committed, ..Assigned::default() };
         Self::begin_assigned(assigned, requests_before, change)
     }
 
-    /// The same, with unprocessed ticks in the partition.
+    /// Begins with unprocessed ticks in the partition, under a changed configuration.
     fn begin_assigned(assigned: Assigned, requests_before: i64, change: impl FnOnce(&mut Config)) -> Self {
         let sources = Sources { cores: 1, ..Sources::default() };
         let config = load(&sources).expect("the defaults are good").0.engine_config(None);
         let mut core_config = config.core.clone();
-        // Each turn commits what is sealed.
+        // Each turn commits everything that is sealed.
         core_config.times.commit_interval_ns = 0;
         change(&mut core_config);
         let core = Core::new(core_config, Box::new(TickDecoder::new()), None, JournalPositions::beginning())
@@ -213,13 +213,13 @@ impl Shell {
         tell(&mut self.core, &mut self.around, event).expect(TOLD);
     }
 
-    /// Does what is due, once.
+    /// Does everything that is due, once.
     fn settle(&mut self, now_ns: i64) {
         self.around.now_ns = now_ns;
         settle(&mut self.core, &mut self.around).expect(TOLD);
     }
 
-    /// The same, until nothing is left to report or commit.
+    /// Does everything that is due, until nothing is left to report or commit.
     fn turn(&mut self, now_ns: i64) {
         loop {
             self.settle(now_ns);
@@ -236,7 +236,7 @@ impl Shell {
         self.core.wants().expect("nobody asked it to stop")
     }
 
-    /// Brings a trade. Returns true if a batch runs for it, at once or after the greatest wait.
+    /// Delivers a trade. Returns true if a batch runs for it, at once or after the greatest wait.
     fn tick(&mut self, now_ns: i64, offset: i64) -> bool {
         let before = self.around.batches;
         self.records(now_ns, vec![trade(offset)]);
@@ -246,13 +246,13 @@ impl Shell {
         self.around.batches > before
     }
 
-    /// Brings records.
+    /// Delivers records.
     fn records(&mut self, now_ns: i64, records: Vec<Record>) {
         let generation = self.around.generations[0];
         self.tell(now_ns, Event::Records { partition: PARTITION, generation, records, read_at_ns: now_ns });
     }
 
-    /// Brings requests.
+    /// Delivers requests.
     fn read(&mut self, now_ns: i64, requests: Vec<ReadRequest>) {
         let generation = self.around.generations[1];
         self.tell(now_ns, Event::Requests { partition: PARTITION, generation, requests });
@@ -279,7 +279,7 @@ impl Shell {
         self.turn(now_ns);
     }
 
-    /// Takes the results committed so far.
+    /// Returns the results committed so far, and forgets them.
     fn results(&mut self, now_ns: i64) -> Vec<RiskResult> {
         self.turn(now_ns);
         let results: Vec<RiskResult> = self.around.commits.iter().flat_map(results).collect();
@@ -326,7 +326,7 @@ fn trade(offset: i64) -> Record {
 fn request(offset: i64, deadline_ns: Option<i64>, spot: &Value) -> ReadRequest {
     let asset = json!({"symbol": "A:X", "spot": spot, "volatility": 0.2});
     let option = json!({"asset": 0, "kind": "call", "strike": 1.0, "expiry_years": 1.0});
-    // There are too many results to conclude on the core, so that happens in the background.
+    // There are too many results for the core to conclude, so that is done in the background.
     let problem = json!({"type": "options", "assets": [asset], "options": vec![option; 1_000]});
     let request = json!({"request_id": offset.to_string(), "deadline_ns": deadline_ns, "problem": problem});
     let request: RiskRequest = serde_json::from_value(request).expect("a request");
@@ -350,7 +350,7 @@ fn code(result: &RiskResult) -> Option<RiskErrorCode> {
 #[test]
 fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     let mut shell = Shell::begin(0);
-    // Each is a dead letter with half of the record. The commit of the first is in progress.
+    // Each record becomes a dead letter with half of its bytes. The commit of the first is in progress.
     let records: Vec<Record> = (0..35).map(|offset| unreadable(offset, 1 << 20)).collect();
     let mut records = records.into_iter();
     shell.around.held_commit = Some(None);
@@ -359,7 +359,7 @@ fn no_ticks_are_read_while_too_much_waits_for_a_commit_and_requests_are() {
     assert!(matches!(shell.around.held_commit.take(), Some(Some(_))));
     shell.records(0, records.collect());
     assert!(!shell.wants().records && shell.wants().requests);
-    // The request needs no market data, and becomes a task as well.
+    // The request needs no market data, and becomes a task anyway.
     shell.read(0, vec![request(0, None, &json!(100.0))]);
     shell.settle(0);
     assert_eq!(shell.around.preparations.len(), 1);
@@ -391,7 +391,7 @@ fn the_outcome_of_a_commit_is_told_in_the_next_one_and_causes_none() {
         shell.around.commits.last().expect("the tick is committed").last_entry().expect("it has entries");
     let sealed = decode_journal_entry(last).expect("an entry").sequence;
     let commits = shell.around.commits.len();
-    // An idle process stays silent: it does not write a checkpoint for an outcome either.
+    // An idle process stays silent: it writes no checkpoint just because of an outcome.
     let hour_ns = 3_600_000_000_000;
     for now_ns in [hour_ns, 2 * hour_ns, 3 * hour_ns] {
         shell.turn(now_ns);

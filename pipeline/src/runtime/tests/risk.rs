@@ -26,7 +26,7 @@ fn ticks_go_on_while_a_request_is_prepared_and_concluded() {
 
 #[test]
 fn a_market_is_as_new_as_it_was_though_no_records_stand_before_the_offset() {
-    // The group's offset lies after the marker of a transaction.
+    // The group's offset is after the marker of a transaction.
     let mut shell = Shell::begin(3);
     shell.ask(0, 0, None);
     shell.tick(0, 0);
@@ -49,7 +49,7 @@ fn a_deadline_passes_whatever_a_request_waits_for() {
         let [result] = &shell.results(70)[..] else { panic!("there is one request") };
         assert_eq!((code(result), result.finished_ns), (Some(RiskErrorCode::Expired), 70));
         assert!(result.as_of.is_empty());
-        // The scheduler refused it, as its journal shows.
+        // The scheduler refused the task, as its journal shows.
         let entries = shell.entries();
         let entry =
             entries.iter().find(|entry| entry.sequence == result.decision_sequence).expect("its entry");
@@ -135,14 +135,14 @@ fn requests_begin_though_a_lane_is_never_without_ticks() {
         };
         [first_ns(true), first_ns(false)]
     };
-    // The critical one begins at once, the other one when it is aged; without a reserve none begins.
+    // The critical request starts at once, the other one after it has aged. Without a reserve neither starts.
     assert_eq!(begins(25), [Some(0), Some(1_000)]);
     assert_eq!(begins(0), [None, None]);
 }
 
 #[test]
 fn the_most_urgent_request_is_prepared_first() {
-    // The market is older than before, so all of them wait.
+    // The market is older than before, so all requests wait.
     let mut shell = Shell::begin(1);
     let classes = ["BATCH", "INTERACTIVE", "BATCH", "CRITICAL", "INTERACTIVE"];
     for (class, offset) in classes.into_iter().zip(0..) {
@@ -181,7 +181,7 @@ fn what_is_prepared_in_vain_makes_room_only_when_it_is_done() {
     assert_eq!(shell.around.preparations.len(), under_way, "one has gone, and one come");
 }
 
-/// Ticks are present when a partition comes: two processed ones, both missing from the state, and three others.
+/// A partition is assigned with ticks: two processed ones that its state lacks, and three others.
 #[test]
 fn requests_are_answered_while_ticks_are_caught_up_with() {
     let market = json!({"from": "market"});
@@ -197,12 +197,12 @@ fn requests_are_answered_while_ticks_are_caught_up_with() {
         begun.extend(shell.around.preparations.drain(..).map(|preparation| (offset, preparation.offset)));
         shell.tick(offset, offset);
     }
-    // A request without market data begins at once. One with market data begins as of the processed ticks, and one with
-    // the header once all ticks are accepted.
+    // A request without market data starts at once. A request with market data starts with the processed ticks, and one
+    // with the header after all ticks are accepted.
     assert_eq!(begun, [(0, 2), (2, 1), (5, 0)]);
 }
 
-/// Two large requests are being prepared by a thread that the system has delayed.
+/// The system has delayed the thread that prepares two large requests.
 #[test]
 fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     let mut shell = Shell::begin(0);
@@ -221,7 +221,7 @@ fn a_critical_request_waits_for_no_large_one_that_is_prepared() {
     assert_eq!(begun, [(0, Haste::Yields), (1, Haste::Yields), (3, Haste::AtOnce), (4, Haste::Soon)]);
 }
 
-/// The system has delayed a lane's thread for slices, so that it does nothing.
+/// The system has delayed a lane's thread for slices, so the thread does nothing.
 #[test]
 fn a_critical_task_passes_a_slice_that_is_put_off() {
     let mut shell = Shell::begin_changed(0, 0, |config| config.lanes.truncate(1));

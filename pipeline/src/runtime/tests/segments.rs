@@ -1,4 +1,4 @@
-//! Partitions that were processed under another stage configuration.
+//! Partitions that were processed with another stage configuration.
 
 use warptape_schemas::{Snapshot, decode_snapshot};
 
@@ -7,7 +7,7 @@ use super::*;
 /// Processed offset of one partition, under another configuration; the other partition has no ticks.
 const PROCESSED: i64 = 7;
 
-/// Returns a core that got the partitions, and the result.
+/// Returns a core that was assigned the partitions, and the result.
 fn assigned(is_allowed: bool) -> (Core, Collected, EngineConfig, Result<(), CoreError>) {
     let sources = Sources { cores: 1, ..Sources::default() };
     let mut config = load(&sources).expect("the defaults are good").0.engine_config(None);
@@ -44,7 +44,7 @@ fn another_segment_is_refused_unless_it_is_asked_for() {
     assert!(!outside.commands.iter().any(owns), "no partition is taken over");
 }
 
-/// Otherwise the next start would ask again.
+/// Without the segment in these partitions, the next start would ask again.
 #[test]
 fn a_segment_begins_in_partitions_without_ticks_too() {
     let (mut core, mut outside, config, result) = assigned(true);

@@ -1,4 +1,4 @@
-//! State of a followed record or request, and the trace built from it.
+//! State of a traced record or request, and the trace built from it.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,26 @@ use warptape_schemas::journal::LaneId;
 use super::TickPlace;
 use crate::traces::{Attribute, Trace, TracedSpan, attribute, trace_id};
 
-/// Greatest number of a record's batches, or a request's slices, in its trace. Further ones are counted.
+/// Greatest number of a record's batches, or a request's slices, in its trace. Further ones are only counted.
 pub(super) const STEPS_MAX: usize = 64;
 /// Error of a trace whose partition went to another process.
 const LET_GO: &str = "the partition was let go before the transaction was committed";
 /// Error of a batch or slice without a result.
 const LANE_LOST: &str = "the lane was lost";
 
-/// A record that was accepted.
+/// An accepted record.
 #[derive(Default)]
 pub(super) struct OpenRecord {
-    /// Create time, set by the producer or the broker.
+    /// Create time of the record, set by the producer or the broker.
     pub(super) written_ns: i64,
     pub(super) bytes: usize,
     pub(super) read_at_ns: i64,
     /// Time when the record was decoded and its rows began to wait for lanes.
     pub(super) accepted_ns: i64,
-    /// Group and slot of each symbol in it.
+    /// Group and slot of each symbol in the record.
     pub(super) symbols: BTreeSet<(i32, u32)>,
     pub(super) passages: Vec<Passage>,
-    /// Number of further batches.
+    /// Number of batches that the trace leaves out.
     pub(super) left_out: usize,
     pub(super) signals: i64,
     pub(super) late: i64,
@@ -40,7 +40,7 @@ pub(super) struct Passage {
     pub(super) lane: LaneId,
     pub(super) rows: usize,
     pub(super) handed_ns: i64,
-    /// Time of the end, with the duration, or of the lane's loss without one; `None` until then.
+    /// Time of the end, with the duration; after the lane's loss, without it. `None` until then.
     pub(super) ended: Option<(i64, Option<i64>)>,
 }
 
@@ -50,10 +50,10 @@ pub(super) struct OpenRequest {
     pub(super) request_id: String,
     pub(super) bytes: usize,
     pub(super) read_at_ns: i64,
-    /// Beginning and end of the preparation as a task; 0 without one.
+    /// Start and end of the preparation as a task; 0 if there was none.
     pub(super) prepare_ns: [i64; 2],
     pub(super) slices: Vec<SliceRun>,
-    /// Beginning and end of the last round's conclusion beside the engine; 0 if it took no time.
+    /// Start and end of the last round's conclusion in the background; 0 if it took no time.
     pub(super) conclude_ns: [i64; 2],
 }
 
@@ -63,7 +63,7 @@ pub(super) struct SliceRun {
     pub(super) lane: LaneId,
     pub(super) units: (i64, i64),
     pub(super) begun_ns: i64,
-    /// Time of the end, with the duration, or of the lane's loss without one; `None` until then.
+    /// Time of the end, with the duration; after the lane's loss, without it. `None` until then.
     pub(super) ended: Option<(i64, Option<i64>)>,
 }
 
@@ -76,15 +76,15 @@ impl OpenRecord {
     }
 }
 
-/// Traced records and requests of a transaction with unknown outcome.
+/// Traced record or request in a transaction whose outcome is unknown.
 pub(super) struct Sealed {
     pub(super) place: TickPlace,
     id: [u8; 16],
     read_at_ns: i64,
     sealed_ns: i64,
-    /// The whole span without its end, then the steps so far.
+    /// The root span without its end, followed by the steps so far.
     spans: Vec<TracedSpan>,
-    /// Attempts to commit; true for those that succeeded.
+    /// Attempts to commit, each with true if it succeeded.
     pub(super) attempts: Vec<(CommitAttempt, bool)>,
 }
 
@@ -92,7 +92,7 @@ fn step(name: &'static str, start_ns: i64, end_ns: i64, attributes: Vec<Attribut
     TracedSpan { name, start_ns, end_ns, attributes, error: None }
 }
 
-/// Returns the span of a step on a lane; without an end of its own it ends at `until_ns`.
+/// Returns the span of a step on a lane; a step that has not ended gets the end `until_ns`.
 fn step_on_lane(
     name: &'static str,
     start_ns: i64,
@@ -106,7 +106,7 @@ fn step_on_lane(
     TracedSpan { name, start_ns, end_ns, attributes, error }
 }
 
-/// Returns the attributes for a record's place, by OpenTelemetry's conventions for messaging.
+/// Returns the attributes of a record's place, by OpenTelemetry's conventions for messaging.
 fn place_attributes(topic: &str, (partition, offset): TickPlace, bytes: usize) -> Vec<Attribute> {
     vec![
         attribute("messaging.destination.name", topic.to_owned()),
@@ -182,8 +182,8 @@ impl Sealed {
         Self { place, id, read_at_ns, sealed_ns, spans, attempts: Vec::new() }
     }
 
-    /// Returns the whole trace, with the last attempt's commit. A time in `let_go_ns` ends it without a commit, because
-    /// the partition was let go then.
+    /// Returns the whole trace, with the last attempt's commit. If `let_go_ns` has a time, the trace ends there without
+    /// a commit, because the partition was released.
     pub(super) fn into_trace(self, let_go_ns: Option<i64>) -> Trace {
         let Self { id, read_at_ns, sealed_ns, mut spans, attempts, .. } = self;
         let committed_ns = attempts.last().map(|(attempt, _)| attempt.ended_ns);

@@ -7,7 +7,7 @@ use super::super::declaration::{choice, integer, list, secret, section, text, wh
 use super::super::secret::Secret;
 use super::super::syntax;
 
-/// Greatest number of names of an endpoint.
+/// Greatest number of host names of an endpoint.
 const HOSTS_MAX: usize = 64;
 
 /// Pages that may be read from an endpoint without a token.
@@ -16,7 +16,7 @@ pub enum Unguarded {
     /// All pages.
     #[default]
     Pages,
-    /// Liveness and readiness alone.
+    /// Only liveness and readiness.
     Probes,
 }
 

@@ -16,9 +16,9 @@ use super::super::syntax;
 use super::milliseconds;
 
 const NS_PER_S: i64 = 1_000_000_000;
-/// Service after which a risk task lets other tasks of its tenant go first: some dozens of slices.
+/// Service time after which a risk task lets other tasks of its tenant go first; some dozens of slices.
 const RISK_QUANTUM_NS: i64 = 20_000_000;
-/// Time between checks whether prices of kinds of tasks have to be computed anew.
+/// Time between two checks whether the prices of task kinds must be recomputed.
 const PRICE_INTERVAL_NS: i64 = NS_PER_S;
 /// Version of the predictor of slice times.
 const PREDICTOR: i32 = 1;
@@ -245,7 +245,7 @@ section! {
     }
 }
 
-/// True for the name of a policy of tasks. A network's presence is checked with the networks.
+/// True for the name of a task policy. The existence of a network is checked with the networks.
 fn is_policy(name: &str) -> bool {
     TASK_POLICIES.contains(&name) || dqn::prefix_of(name).is_some()
 }

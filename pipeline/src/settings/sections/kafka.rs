@@ -9,10 +9,10 @@ use super::super::syntax;
 use super::milliseconds;
 use crate::runtime::Retention;
 
-/// Retention of records that are never removed: the longest that a cluster accepts, in ms.
+/// Retention of records that are never removed: the longest that a cluster accepts.
 const FOR_EVER: Duration = Duration::from_millis(i64::MAX as u64);
 
-/// Protocol of a consumer group.
+/// Protocol of the consumer group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupProtocol {
     /// Cooperative-sticky assignment by the members.
@@ -23,7 +23,7 @@ pub enum GroupProtocol {
 
 section! {
     "kafka": "The Kafka client, for logs of the form kafka:HOST:PORT.";
-    /// The client of Kafka, and how topics are created there. The name of the process in its group is
+    /// The Kafka client, and the creation of topics on Kafka. The process's name in its group is
     /// [`EngineSettings::node`](super::EngineSettings::node).
     pub struct KafkaSettings {
         /// Protocol of the consumer group: `consumer` is the one of KIP-848, for brokers from 4.0 on.
@@ -124,7 +124,7 @@ section! {
 }
 
 impl RegistrySettings {
-    /// True if there is a registry.
+    /// True if a registry is configured.
     pub fn is_used(&self) -> bool {
         !self.url.is_empty()
     }

@@ -113,7 +113,7 @@ pub const INDICATORS: Section = Section {
     },
 };
 
-/// The key of an indicator's parameter.
+/// Returns the key of an indicator's parameter.
 const fn key(parameter: &Parameter) -> Key {
     let Parameter { key, path, default, min, max, is_window, about, .. } = *parameter;
     let kind = if is_window {

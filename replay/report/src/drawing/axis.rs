@@ -1,14 +1,14 @@
-//! Axes of numbers: the values with a line, and their labels.
+//! Axes of numbers: the values at which lines are drawn, and their labels.
 
-/// Approximate number of lines of an axis.
+/// Approximate number of lines across an axis.
 const LINES: f64 = 6.0;
 
-/// A line across a chart: its place, as a fraction of the axis, and its label.
+/// A line across a chart, with its position on the axis and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// From 0 to 1.
+    /// Position on the axis, from 0 to 1.
     pub at: f64,
-    /// The label.
+    /// Label of the line.
     pub label: String,
 }
 
@@ -25,12 +25,12 @@ impl Axis {
         Self { from, to: if to > from { to } else { from + 1.0 } }
     }
 
-    /// The place of a value, as a fraction of the axis.
+    /// Returns the position of a value as a fraction of the axis.
     pub fn share(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)
     }
 
-    /// The lines at round values.
+    /// Returns the lines at round values.
     pub fn lines(&self) -> Vec<Line> {
         let step = step(self.to - self.from);
         let first = (self.from / step).ceil();
@@ -42,7 +42,7 @@ impl Axis {
     }
 }
 
-/// The distance between lines: 1, 2 or 5 times a power of ten.
+/// Returns the distance between lines: 1, 2 or 5 times a power of ten.
 fn step(span: f64) -> f64 {
     let least = if span > 0.0 { span / LINES } else { 1.0 };
     let mut power = 1e-9;

@@ -5,18 +5,18 @@ use super::picture::{LEFT, Picture, RIGHT, TOP, WIDTH, colour};
 
 const HEIGHT: f64 = 320.0;
 
-/// A figure with its interval.
+/// A measured figure with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Value on the axis below, such as a load.
+    /// Value on the horizontal axis, such as a load.
     pub at: f64,
     /// The figure.
     pub value: f64,
-    /// Half the width of its interval.
+    /// Half the width of the figure's interval.
     pub half: f64,
 }
 
-/// The figures with one name.
+/// All figures with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The name.
@@ -25,16 +25,16 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// The texts of a picture.
+/// Texts of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words<'a> {
     /// Title of the picture.
     pub title: &'a str,
-    /// Name of the axis below.
+    /// Name of the horizontal axis.
     pub below: &'a str,
-    /// Name of the axis beside.
+    /// Name of the vertical axis.
     pub beside: &'a str,
-    /// Text before a value of the axis below, such as `load `.
+    /// Text before a value of the horizontal axis, such as `load `.
     pub at: &'a str,
     /// Text after a figure, such as ` s`.
     pub unit: &'a str,
@@ -102,7 +102,7 @@ mod tests {
         };
         let (lines, bands) = (of("mean"), of("band"));
         assert_eq!((lines.len(), bands.len()), (2, 2));
-        // The scale follows from the axes: loads from 0.5 to 0.9, times from 0 to 5.
+        // The scales follow from the axes: loads from 0.5 to 0.9, times from 0 to 5.
         let value = |y: f64| (TOP + HEIGHT - y) / HEIGHT * 5.0;
         let load = |x: f64| 0.5 + (x - LEFT) / (WIDTH - LEFT - RIGHT) * 0.4;
         for ((line, band), one) in lines.iter().zip(&bands).zip(series()) {

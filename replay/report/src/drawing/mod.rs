@@ -1,7 +1,7 @@
-//! Parts of all drawings: axes, paths, and text that is safe in markup. Also pictures in SVG that stand alone.
+//! Common parts of drawings: axes, paths, and text that is safe in markup; also stand-alone SVG pictures.
 //!
-//! The page's charts (`page::charts`) stretch with the page, and their texts are in the HTML around them. A [`Picture`]
-//! is a file with a fixed size. This module does not know what is drawn.
+//! The page's charts (`page::charts`) stretch with the page, and their texts are in the surrounding HTML. A [`Picture`]
+//! is a file with a fixed size. This module does not know the meaning of the data.
 
 mod axis;
 mod curves;

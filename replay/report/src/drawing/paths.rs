@@ -7,7 +7,7 @@ pub fn place(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A line through points.
+/// Returns a line through points.
 pub fn polyline(points: &[(f64, f64)]) -> String {
     let mut path = String::from("M");
     for (index, (x, y)) in points.iter().enumerate() {
@@ -17,7 +17,7 @@ pub fn polyline(points: &[(f64, f64)]) -> String {
     if points.is_empty() { "M0 0".to_owned() } else { path }
 }
 
-/// A step for each slot with a value.
+/// Returns a line of steps: one for each slot that has a value.
 pub fn steps(heights: &[Option<f64>]) -> String {
     let mut path = String::new();
     let mut before = None;
@@ -26,7 +26,7 @@ pub fn steps(heights: &[Option<f64>]) -> String {
             let height = place(*height);
             match &before {
                 None => path += &format!("M{index} {height}H{}", index + 1),
-                // An equal step extends the last one to the right.
+                // Equal steps are merged by extending the last one to the right.
                 Some(same) if *same == height => path += &format!("H{}", index + 1),
                 Some(_) => path += &format!("V{height}H{}", index + 1),
             }
@@ -38,7 +38,7 @@ pub fn steps(heights: &[Option<f64>]) -> String {
     if path.is_empty() { "M0 0".to_owned() } else { path }
 }
 
-/// The area between two lines of steps, in slots in which both have values.
+/// Returns the area between two lines of steps, in the slots in which both have values.
 pub fn band(lower: &[Option<f64>], upper: &[Option<f64>]) -> String {
     let both: Vec<Option<(f64, f64)>> =
         lower.iter().zip(upper).map(|(lower, upper)| lower.zip(*upper)).collect();

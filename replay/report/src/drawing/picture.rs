@@ -1,5 +1,5 @@
-//! Pictures that stand alone: a frame, axes and keys around a plot. They need no script or special font, are readable
-//! on light and dark backgrounds, and have the same bytes for the same figures.
+//! Stand-alone pictures: a frame, axes and keys around a plot. They need no script or special font, are readable on
+//! light and dark backgrounds, and have the same bytes for the same figures.
 
 use maud::{Markup, PreEscaped, Render as _, html};
 
@@ -22,11 +22,11 @@ const KEY_WIDTH: f64 = 215.0;
 const KEYS_IN_LINE: usize = 3;
 /// Grey that is readable on white and on black.
 const GREY: &str = "#808080";
-/// Colours of series and kinds, in order; each has contrast to white and to black.
+/// Colours of series and kinds, in order. Each contrasts with white and with black.
 const COLOURS: [&str; 8] =
     ["#3b82c4", "#d9730d", "#2f9e63", "#c2449b", "#8a6fd1", "#b08900", "#d64545", "#2a9aa8"];
 
-/// The colour of a series or kind, by its number.
+/// Returns the colour of a series or kind, by its number.
 pub fn colour(number: usize) -> &'static str {
     COLOURS[number % COLOURS.len()]
 }
@@ -35,13 +35,13 @@ pub fn colour(number: usize) -> &'static str {
 pub struct Picture {
     title: String,
     plot_height: f64,
-    /// Number of lines of keys.
+    /// Number of lines that the keys take.
     lines: usize,
     drawn: String,
 }
 
 impl Picture {
-    /// Makes a picture with a title. The names of its keys, each in the colour of its number, are below the plot.
+    /// Makes a picture with a title. Below the plot are the keys' names, each in the colour of its number.
     pub fn new<'a>(title: &str, plot_height: f64, keys: impl Iterator<Item = &'a str>) -> Self {
         let mut picture = Self { title: title.to_owned(), plot_height, lines: 0, drawn: String::new() };
         picture.label((LEFT, 20.0), "start", title);

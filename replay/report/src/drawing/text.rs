@@ -1,16 +1,16 @@
-//! Text in markup: maud escapes markup characters, and this module makes characters printable that act on a display
-//! instead of showing.
+//! Text in markup: maud escapes markup characters, and this module escapes characters that act on a display instead of
+//! being shown.
 
 use maud::{Markup, PreEscaped, Render as _};
 
 use crate::printable;
 
-/// Escapes characters in markup that act on a display instead of showing.
+/// Escapes characters in markup that act on a display instead of being shown.
 pub fn shown(markup: Markup) -> String {
     printable(&markup.0).into_owned()
 }
 
-/// As much of a text as fits into `bytes_max` bytes of markup, followed by `…` if it was truncated.
+/// Returns as much of a text as fits into `bytes_max` bytes of markup, followed by `…` if it was cut.
 pub fn cut(text: &str, bytes_max: usize) -> Markup {
     let mut markup = String::new();
     for character in text.chars() {

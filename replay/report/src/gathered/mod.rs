@@ -1,6 +1,6 @@
 //! The contents of a page, gathered item by item in one pass.
 //!
-//! This module owns the counts, and the limits of what is kept. It does not know how they are shown.
+//! This module owns the counts, and limits how much is kept. It does not know how the counts are shown.
 
 mod moves;
 mod reasons;
@@ -22,23 +22,23 @@ pub use self::reasons::{ReasonKind, Reasons};
 use self::slot::add;
 pub use self::slot::{BatchWork, EventKind, GroupKey, LaneKey, LaneSlot, Latency, Slot};
 
-/// Most groups whose placement is shown one by one; with more groups, none is.
+/// Greatest number of groups whose placement is shown group by group; with more, no group is shown.
 pub const GROUPS_SHOWN_MAX: usize = 96;
-/// Most process lives kept: the last ones.
+/// Greatest number of process lives kept; the last ones stay.
 const LIVES_KEPT: usize = 12;
-/// Most events kept in words: the last ones.
+/// Greatest number of events kept as text; the last ones stay.
 const EVENTS_KEPT: usize = 40;
-/// Most versions of the software kept.
+/// Greatest number of software versions kept.
 const SOFTWARE_KEPT: usize = 8;
-/// Most characters kept of a text from the journal.
+/// Greatest number of characters kept of a text from the journal.
 const TEXT_KEPT: usize = 160;
-/// Significant digits of the latencies of all signals.
+/// Significant digits of the latencies over all signals.
 const DIGITS: u8 = 3;
 
-/// The order of an event: time, process, sequence of the entry, kind, and its lane.
+/// Sort key of an event: time, process, sequence of the entry, kind, and lane.
 pub type EventPlace = (i64, i32, i64, EventKind, LaneId);
 
-/// Lane of an event that concerns no lane.
+/// Lane of events that concern no lane.
 const NO_LANE: LaneId = -1;
 
 /// The contents of a page about a window of a log.
@@ -64,9 +64,9 @@ pub struct Gathered {
     pub groups: BTreeMap<GroupKey, u64>,
     /// Time for which each partition was paused, ns.
     pub paused: BTreeMap<i32, u64>,
-    /// The last events, in words.
+    /// The last events, described in words.
     pub events: BTreeMap<EventPlace, String>,
-    /// States in force at the beginning of the window, in words.
+    /// States that were already in force at the beginning of the window, described in words.
     pub standing: BTreeMap<EventPlace, String>,
     /// The slowest signals.
     pub slowest: Slowest,
@@ -75,50 +75,50 @@ pub struct Gathered {
 /// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Processes that wrote the journals.
+    /// Number of processes that wrote the journals.
     pub processes: u64,
-    /// Number of their lives.
+    /// Number of process lives.
     pub lives: u64,
-    /// Rows that batches took: ticks, and rows that move watermarks.
+    /// Number of rows in batches: ticks, and rows that move watermarks.
     pub rows: u64,
-    /// Signals whose commit is before the publication of their tick, according to the clocks.
+    /// Number of signals that were committed before their tick was published, according to the clocks.
     pub negative: u64,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// Batches whose lane was lost.
+    /// Number of batches whose lane was lost.
     pub batches_lost: u64,
-    /// Pauses of partitions.
+    /// Number of pauses of partitions.
     pub pauses: u64,
     /// Counts of transactions.
     pub transactions: TransactionTotals,
     /// Counts of risk tasks.
     pub tasks: TaskTotals,
-    /// Losses of lanes.
+    /// Number of losses of lanes.
     pub lanes_lost: u64,
-    /// Changes of breakers.
+    /// Number of state changes of breakers.
     pub breakers: u64,
-    /// Changes of the wanted number of lanes.
+    /// Number of changes of the wanted number of lanes.
     pub wishes: u64,
-    /// Lives with a known wanted number of lanes.
+    /// Number of lives whose wanted number of lanes is known.
     pub scaled: u64,
 }
 
 /// Amounts and outcomes of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionTotals {
-    /// Their tick records.
+    /// Number of tick records in transactions.
     pub records: u64,
-    /// Their signals.
+    /// Number of signals in transactions.
     pub signals: u64,
-    /// Their late ticks.
+    /// Number of late ticks in transactions.
     pub late: u64,
-    /// Their dead letters.
+    /// Number of dead letters in transactions.
     pub dead_letters: u64,
-    /// Committed transactions.
+    /// Number of committed transactions.
     pub committed: u64,
-    /// Attempts to commit that were aborted.
+    /// Number of aborted attempts to commit.
     pub aborted: u64,
-    /// Committed transactions whose commit time is not in the journal.
+    /// Number of committed transactions whose commit time is not in the journal.
     pub untimed: u64,
 }
 
@@ -127,15 +127,15 @@ pub struct TransactionTotals {
 pub struct TaskTotals {
     /// Number of slices.
     pub slices: u64,
-    /// Rounds that were finished.
+    /// Number of rounds that were finished.
     pub finished: u64,
-    /// Tasks that were refused.
+    /// Number of tasks that were refused.
     pub refused: u64,
-    /// Tasks whose deadline passed.
+    /// Number of tasks whose deadline passed.
     pub expired: u64,
-    /// Tasks that were shed because tasks waited for too long.
+    /// Number of tasks that were shed because tasks waited for too long.
     pub shed: u64,
-    /// Tasks that were withdrawn.
+    /// Number of tasks that were withdrawn.
     pub dropped: u64,
 }
 
@@ -144,32 +144,32 @@ pub struct TaskTotals {
 pub struct LifeSeen {
     /// Name of the process.
     pub node: String,
-    /// Its software.
+    /// Software version of the process.
     pub software: String,
-    /// Number of its lanes.
+    /// Number of the process's lanes.
     pub lanes: usize,
-    /// Its placement policy.
+    /// Placement policy of the process.
     pub placement: String,
-    /// True if its beginning is in the journal.
+    /// True if the journal has the start of the life.
     pub has_begun: bool,
 }
 
 /// A lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneSeen {
-    /// Its device.
+    /// Device of the lane.
     pub device: String,
-    /// The class of the device.
+    /// Device class.
     pub class: String,
-    /// Batches.
+    /// Number of batches on the lane.
     pub batches: u64,
-    /// Number of their rows.
+    /// Number of rows in the lane's batches.
     pub rows: u64,
-    /// Rows and work time of the batches that it completed.
+    /// Rows and work time of the lane's completed batches.
     pub done: BatchWork,
-    /// Time for which it worked, ns.
+    /// Time for which the lane worked, ns.
     pub busy_ns: u64,
-    /// Number of times that it was lost.
+    /// Number of times that the lane was lost.
     pub lost: u64,
 }
 
@@ -178,13 +178,13 @@ pub struct Gathering {
     window: Window,
     gathered: Gathered,
     journal: i32,
-    /// Beginning of the window in the journal being read; nothing before it is shown. `None` while it is not known.
+    /// Beginning of the window in the journal being read, before which nothing is shown; `None` while it is unknown.
     since_ns: Option<i64>,
     /// Start of the current life, and the last time seen in it.
     life_ns: (i64, i64),
-    /// Wanted number of lanes of the life, and the time since which it holds.
+    /// Wanted number of lanes in the current life, and the time since which it is wanted.
     wanted: Option<(i64, i32)>,
-    /// States from before the window that are still in force, from the last item about each.
+    /// States from before the window that are still in force; for each, its last item.
     standing: BTreeMap<(EventKind, LaneId), Option<(Moment, String)>>,
 }
 
@@ -224,7 +224,7 @@ impl Gathering {
         Gathered { slowest, ..self.gathered }
     }
 
-    /// Adds an item from before the window. Its state is in force until the next item of its kind, or the end of its
+    /// Adds an item from before the window. Its state stays in force until the next item of its kind, or the end of the
     /// life.
     fn before(&mut self, item: &Item) {
         let (key, at, words) = match item {
@@ -248,7 +248,7 @@ impl Gathering {
         self.standing.insert(key, words.map(|words| (at, words)));
     }
 
-    /// Notes that the window has begun in the journal being read.
+    /// Keeps the states in force when the window begins in the journal being read.
     fn end_standing(&mut self) {
         for ((kind, lane), standing) in std::mem::take(&mut self.standing) {
             let Some((at, words)) = standing else { continue };
@@ -356,7 +356,7 @@ impl Gathering {
             };
             self.event((EventKind::Life, NO_LANE), key.0, key.2, words);
         }
-        // States of the previous life ended with it.
+        // The states of the previous life ended with it.
         self.standing.clear();
         if self.gathered.software.len() < SOFTWARE_KEPT {
             self.gathered.software.insert(kept(&started.software));
@@ -386,7 +386,8 @@ impl Gathering {
         }
     }
 
-    /// Adds an interval in which nothing was recorded. A process with nothing to do is silent, which is no event.
+    /// Adds an interval in which nothing was recorded. A process with nothing to do records nothing either, which is
+    /// not an event.
     fn hole(&mut self, hole: &Hole) {
         let ms = hole.until.at_ns.saturating_sub(hole.from.at_ns) / 1_000_000;
         let why = match hole.cause {
@@ -402,7 +403,7 @@ impl Gathering {
         self.event((EventKind::Hole, NO_LANE), hole.until.at_ns, hole.until.sequence, words);
     }
 
-    /// Gives each slot its part of an interval.
+    /// Passes each slot its part of an interval.
     fn spread(&mut self, from_ns: i64, to_ns: i64, each: impl FnMut(&mut Slot, u64)) {
         let from_ns = self.since_ns.map_or(from_ns, |since_ns| from_ns.max(since_ns));
         self.gathered.slots.spread(from_ns, to_ns, each);
@@ -430,7 +431,7 @@ impl Gathering {
         let lane = self.gathered.lanes.entry(key).or_default();
         lane.batches += 1;
         if let BatchEnd::Lost(_) = batch.end {
-            // Its rows wait again or are read again, and count with the batch that takes them then.
+            // The rows of a lost batch wait or are read again, so they count with the later batch.
             totals.batches_lost += 1;
             return;
         }
@@ -474,7 +475,7 @@ impl Gathering {
         });
     }
 
-    /// Adds the work of a lane on something that was done at a time.
+    /// Adds the work of a lane on a batch or slice that was completed at `done_ns`.
     fn work(&mut self, key: LaneKey, done_ns: i64, service_ns: i64) {
         let service_ns = service_ns.max(0);
         add(&mut self.gathered.lanes.entry(key).or_default().busy_ns, service_ns.unsigned_abs());
@@ -603,7 +604,8 @@ fn time_of(bound: Option<Bound>) -> Option<i64> {
     }
 }
 
-/// End of an item that ended within the window; `None` if it is open, or may have ended before the window.
+/// Returns the end of an item that ended within the window; `None` if the item is open, or may have ended before the
+/// window.
 fn ended_ns(item: &Item) -> Option<i64> {
     let moment = match item {
         Item::Life(_) | Item::Assigned(_) => None,
@@ -631,7 +633,7 @@ fn ended_ns(item: &Item) -> Option<i64> {
     moment.map(|at| at.at_ns)
 }
 
-/// The beginning of a text of any length.
+/// Returns the beginning of a text of any length.
 fn kept(text: &str) -> String {
     match text.char_indices().nth(TEXT_KEPT) {
         Some((end, _)) => format!("{}…", &text[..end]),

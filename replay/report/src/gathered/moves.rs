@@ -1,11 +1,11 @@
-//! Moves of groups from lane to lane: a stay that ended, and the next one.
+//! Moves of groups from lane to lane. A move is the end of one stay and the beginning of the next.
 
 use std::collections::BTreeMap;
 
 use warptape_replay::history::{Stay, StayEnd};
 use warptape_schemas::journal::{GroupIndex, LaneId, PartitionId, ReleaseCause};
 
-/// Most moves kept: the last ones.
+/// Greatest number of moves kept; the last ones stay.
 pub const MOVES_KEPT: usize = 50;
 
 /// A move of a group from one lane to another.
@@ -17,34 +17,35 @@ pub struct Move {
     pub partition: PartitionId,
     /// The group.
     pub group: GroupIndex,
-    /// The lane that it left.
+    /// The lane that the group left.
     pub from: LaneId,
-    /// The lane that it came to.
+    /// The lane that the group came to.
     pub to: LaneId,
     /// The cause.
     pub cause: MoveCause,
-    /// Predicted gain and cost, ns; `None` if they were not predicted.
+    /// Predicted gain and cost of the move, ns; `None` if they were not predicted.
     pub worth: Option<(i64, i64)>,
-    /// Time since which its rows waited, ns since the epoch: when the lane was told to release it, or was lost.
+    /// Time at which the lane was asked to release the group, or was lost, ns since the epoch. The group's rows waited
+    /// from then on.
     pub since_ns: i64,
-    /// Time of its placement on the other lane, ns since the epoch.
+    /// Time at which the group was placed on the other lane, ns since the epoch.
     pub placed_ns: i64,
-    /// Sequence of the placement's entry.
+    /// Sequence of the entry that placed the group.
     pub sequence: i64,
 }
 
 /// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveCause {
-    /// The lane was told to release the group.
+    /// The lane was asked to release the group.
     Told(ReleaseCause),
     /// The lane was lost.
     LaneLost,
-    /// Its partition was restored, and placement chose another lane.
+    /// The group's partition was restored, and placement chose another lane.
     Restored,
 }
 
-/// The moves of a history.
+/// The moves in a history.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     /// Last stay of each group that left a lane, until its next lane is known.
@@ -62,23 +63,23 @@ struct Left {
 }
 
 impl Moves {
-    /// Number of moves.
+    /// Returns the number of moves.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The last moves, in order of time.
+    /// Returns the last moves, in order of time.
     pub fn last(&self) -> impl DoubleEndedIterator<Item = &Move> {
         self.last.values()
     }
 
-    /// Begins a process life, which places its groups anew.
+    /// Begins a process life, in which all groups are placed again.
     pub(super) fn begin_life(&mut self) {
         self.left.clear();
     }
 
-    /// Adds the next stay that ended; returns the move that brought the group there. Stays of a group end in the order
-    /// in which they began.
+    /// Adds the next stay that ended. Returns the move that began the stay, if there was one. Stays of a group end in
+    /// the order in which they began.
     pub(super) fn add(&mut self, journal: i32, stay: &Stay) -> Option<Move> {
         let group = (stay.partition, stay.group);
         let came = self.left.remove(&group).zip(stay.placed).map(|(left, placed)| Move {

@@ -9,19 +9,19 @@ use super::moves::MoveCause;
 /// A kind of decision whose reasons are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReasonKind {
-    /// Dispatch of a batch: why at that time.
+    /// Dispatch of a batch: the reason for its time.
     Batch,
-    /// Start of a slice: why on that lane.
+    /// Start of a slice: the reason for its lane.
     Slice,
-    /// Move of a group: why it left its lane.
+    /// Move of a group: the reason why it left its lane.
     Move,
-    /// Refusal of a risk task: why it was not done.
+    /// Refusal of a risk task: the reason for it.
     Refusal,
-    /// Pause of a partition: why it was not read.
+    /// Pause of a partition: the reason for it.
     Pause,
 }
 
-/// Counts of decisions, by kind and word.
+/// Counts of decisions, by kind and word of the reason.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons {
     counts: BTreeMap<(ReasonKind, &'static str), u64>,
@@ -44,7 +44,7 @@ impl Reasons {
         found
     }
 
-    /// Total count of a kind.
+    /// Returns the total count of a kind.
     pub fn total(&self, kind: ReasonKind) -> u64 {
         self.of(kind).iter().map(|(_, count)| count).sum()
     }
@@ -82,7 +82,7 @@ pub(super) fn of_refusal(reason: Option<RejectReason>) -> &'static str {
 }
 
 impl MoveCause {
-    /// The word for the reason in the journal.
+    /// Returns the journal's word for the reason.
     pub fn word(self) -> &'static str {
         match self {
             Self::Told(ReleaseCause::Route) => "ROUTE",

@@ -1,4 +1,4 @@
-//! The events and amounts in a slot of time. All are sums except latencies, which have a histogram.
+//! The events and amounts in a slot of time. All are sums, except for latencies, which are a histogram.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use crate::slots::Merge;
 
 /// A lane of a process: partition of the journal, and index of the lane.
 pub type LaneKey = (i32, LaneId);
-/// A group: its partition, and its index there.
+/// A group: its partition, and its index in the partition.
 pub type GroupKey = (PartitionId, GroupIndex);
 
-/// Significant digits of a slot's latencies.
+/// Significant digits of the latencies in a slot.
 const DIGITS: u8 = 2;
 
 /// The events and amounts in a slot.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
-    /// Rows that arrived.
+    /// Number of rows that arrived.
     pub rows: u64,
-    /// Signals that were committed.
+    /// Number of signals that were committed.
     pub signals: u64,
     /// Times from the publication of ticks to the commit of their signals, ns.
     pub latency: Latency,
-    /// Sum over rows that waited on the host of their wait within this slot, ns.
+    /// Time that rows waited on the host within this slot, summed over the rows, ns.
     pub waiting_row_ns: u128,
     /// The work of each lane.
     pub lanes: BTreeMap<LaneKey, LaneSlot>,
-    /// Time of each group on each lane, ns; empty if there are too many groups.
+    /// Time that each group spent on each lane, ns; empty if there are too many groups.
     pub groups: BTreeMap<GroupKey, BTreeMap<LaneKey, u64>>,
-    /// Rows that arrived, by group; empty if there are too many groups.
+    /// Number of rows that arrived, by group; empty if there are too many groups.
     pub group_rows: BTreeMap<GroupKey, u64>,
     /// Time for which each partition was paused, ns.
     pub paused: BTreeMap<PartitionId, u64>,
-    /// Sum over wanted lanes of the time for which each was wanted in this slot, ns.
+    /// Time for which lanes were wanted within this slot, summed over the lanes, ns.
     pub wanted_lane_ns: u128,
     /// Number of events, by [`EventKind`].
     pub events: [u32; EventKind::ALL.len()],
@@ -43,9 +43,9 @@ pub struct Slot {
 /// The work of a lane in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneSlot {
-    /// Time for which it worked on batches and slices, ns.
+    /// Time for which the lane worked on batches and slices, ns.
     pub busy_ns: u64,
-    /// Sum over its groups of their time on it in this slot, ns.
+    /// Time that groups spent on the lane within this slot, summed over the groups, ns.
     pub group_ns: u128,
     /// Rows and work time of the batches completed in this slot.
     pub batches: BatchWork,
@@ -56,18 +56,18 @@ pub struct LaneSlot {
 pub struct BatchWork {
     /// Number of rows.
     pub rows: u64,
-    /// Time that lanes worked on them, ns.
+    /// Time for which lanes worked on the batches, ns.
     pub ns: u64,
 }
 
 impl BatchWork {
-    /// Adds other work.
+    /// Adds the work of other batches.
     pub(super) fn add(&mut self, other: Self) {
         add(&mut self.rows, other.rows);
         add(&mut self.ns, other.ns);
     }
 
-    /// Work time per row, ns; `None` if there are no rows.
+    /// Returns the work time per row, in nanoseconds; `None` if there are no rows.
     pub fn ns_per_row(&self) -> Option<u64> {
         self.ns.checked_div(self.rows)
     }
@@ -84,7 +84,7 @@ pub enum EventKind {
     Breaker,
     /// The temperature of a device changed the weight of its lanes.
     Headroom,
-    /// A process was told to drain.
+    /// A process was asked to drain.
     Draining,
     /// The wanted number of lanes changed.
     Wanted,
@@ -139,12 +139,12 @@ impl Merge for Slot {
     }
 }
 
-/// Adds a number from a journal, which may have any size.
+/// Adds a number from a journal, which may be of any size, without overflow.
 pub(super) fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// Latencies; there may be none.
+/// Latencies; possibly none.
 #[derive(Clone, Debug, Default)]
 pub struct Latency {
     histogram: Option<Box<Histogram<u64>>>,
@@ -152,7 +152,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Adds a latency. One that is negative because of clocks counts as 0.
+    /// Adds a latency. A latency that is negative because of clock skew counts as 0.
     pub fn add(&mut self, latency_ns: i64, digits: u8) {
         let ns = u64::try_from(latency_ns).unwrap_or(0);
         self.max_ns = self.max_ns.max(ns);
@@ -165,17 +165,17 @@ impl Latency {
         self.add(latency_ns, DIGITS);
     }
 
-    /// Number of latencies.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
-    /// The greatest latency, ns; `None` if there is none.
+    /// Returns the greatest latency, in nanoseconds; `None` if there is none.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max_ns)
     }
 
-    /// The latency that `permille` of 1,000 do not exceed, ns; `None` if there is none.
+    /// Returns the latency that `permille` in 1,000 latencies do not exceed, ns; `None` if there is none.
     pub fn permille_ns(&self, permille: u32) -> Option<u64> {
         let histogram = self.histogram.as_ref().filter(|histogram| !histogram.is_empty())?;
         Some(histogram.value_at_quantile(f64::from(permille) / 1e3).min(self.max_ns))

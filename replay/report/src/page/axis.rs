@@ -1,10 +1,10 @@
-//! Axes of time and of durations: the values with a line, and their labels.
+//! Axes of time and of durations: the values at which lines are drawn, and their labels.
 
 use super::numbers::{self, Precision};
 use crate::drawing::Line;
 use crate::slots::Slots;
 
-/// Most lines of the axis of time.
+/// Greatest number of lines on the axis of time.
 const TIMES_MAX: i128 = 8;
 const SECOND_NS: i64 = 1_000_000_000;
 const MINUTE_NS: i64 = 60 * SECOND_NS;
@@ -17,7 +17,7 @@ pub(super) struct TimeAxis {
     pub(super) slots: usize,
     pub(super) width_ns: i64,
     pub(super) lines: Vec<Line>,
-    /// The day of the first slot.
+    /// Day of the first slot.
     pub(super) day: String,
 }
 
@@ -49,7 +49,7 @@ impl TimeAxis {
     }
 }
 
-/// Distances between lines that people are used to.
+/// Returns distances between lines that readers are used to.
 fn steps() -> Vec<i64> {
     let mut steps = Vec::new();
     for unit in [1_000_000, 10_000_000, 100_000_000] {
@@ -63,7 +63,7 @@ fn steps() -> Vec<i64> {
     steps
 }
 
-/// The top of an axis from 0 to at least `max`: a round number whose half is round, too.
+/// Returns the top of an axis from 0 to at least `max`: a round number whose half is round, too.
 pub(super) fn nice_top(max: f64) -> f64 {
     if !max.is_finite() || max <= 0.0 {
         return 1.0;
@@ -79,7 +79,7 @@ pub(super) fn nice_top(max: f64) -> f64 {
 /// A logarithmic axis of durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LogAxis {
-    /// Its ends, as powers of ten of a nanosecond.
+    /// Ends of the axis, as powers of ten of a nanosecond.
     pub(super) low: u32,
     pub(super) high: u32,
 }
@@ -93,7 +93,7 @@ impl LogAxis {
         Self { low, high: high.max(low + 1) }
     }
 
-    /// The place of a value: 0 at the top, 1 at the bottom.
+    /// Returns the position of a value: 0 at the top, 1 at the bottom.
     pub(super) fn place(self, ns: u64) -> f64 {
         #[expect(clippy::disallowed_methods, reason = "it is a place on a page, whose last bit nobody sees")]
         let power = (ns.max(1) as f64).log10();
@@ -101,7 +101,7 @@ impl LogAxis {
         place.clamp(0.0, 1.0)
     }
 
-    /// Lines at all powers of ten, or at some of them.
+    /// Returns lines at all powers of ten, or at some of them if there are many.
     pub(super) fn lines(self) -> Vec<Line> {
         let step = (self.high - self.low).div_ceil(5).max(1) as usize;
         let powers = (self.low..=self.high).step_by(step);

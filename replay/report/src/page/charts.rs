@@ -1,5 +1,5 @@
-//! Charts over time: a label, an axis of values beside it, and a drawing stretched to the width of the page. Text is in
-//! the HTML around the drawing, so that it keeps its size.
+//! Charts over time: a label, an axis of values beside it, and a drawing stretched to the width of the page. The text
+//! is in the HTML around the drawing, so its size does not change.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use super::timeline::{HEIGHT, Timeline};
 use crate::drawing::{Line, band, place, steps};
 use crate::gathered::Latency;
 
-/// A chart: its title, a few numbers, and its drawing.
+/// Returns a chart: its title, a few numbers, and its drawing.
 pub(super) fn figure(title: &str, unit: &str, facts: &str, drawing: Markup) -> Markup {
     html! {
         figure {
@@ -19,22 +19,22 @@ pub(super) fn figure(title: &str, unit: &str, facts: &str, drawing: Markup) -> M
     }
 }
 
-/// The text in place of a drawing that would be empty.
+/// Returns the text that replaces an empty drawing.
 pub(super) fn nothing(words: &str) -> Markup {
     html! { p.none { (words) } }
 }
 
-/// A note on what is left out, or on how to read a drawing.
+/// Returns a note about omitted data, or about how to read a drawing.
 pub(super) fn note(words: &str) -> Markup {
     html! { p.note { (words) } }
 }
 
-/// A path in a drawing.
+/// Returns a path in a drawing.
 pub(super) fn path(class: &str, path: &str) -> Markup {
     html! { path class=(class) d=(path) {} }
 }
 
-/// A drawing with the labels of its lines beside it.
+/// Returns a drawing with the labels of its lines beside it.
 pub(super) fn row(class: &str, lines: &[Line], drawing: &Markup) -> Markup {
     let end = |at: f64| match at {
         at if at <= 0.02 => Some("top"),
@@ -59,7 +59,7 @@ fn levels(timeline: &Timeline<'_>, lines: &[Line]) -> Markup {
     path("grid", &across)
 }
 
-/// Draws a chart of one number, as an area above 0.
+/// Draws a chart of one quantity as an area above 0.
 pub(super) fn area(timeline: &Timeline<'_>, chart: &Area<'_>) -> Markup {
     let max = chart.values.iter().copied().fold(0.0, f64::max);
     let top = nice_top(max);
@@ -85,11 +85,11 @@ pub(super) fn area(timeline: &Timeline<'_>, chart: &Area<'_>) -> Markup {
     figure(chart.title, chart.unit, &facts, drawing)
 }
 
-/// A chart of one number.
+/// A chart of one quantity.
 pub(super) struct Area<'a> {
     pub(super) title: &'a str,
     pub(super) unit: &'a str,
-    /// The counted thing, in words.
+    /// Name of the quantity.
     pub(super) what: &'a str,
     /// Class of the drawing.
     pub(super) class: &'a str,
@@ -97,7 +97,7 @@ pub(super) struct Area<'a> {
     pub(super) values: Vec<f64>,
 }
 
-/// The chart of latencies.
+/// Returns the chart of latencies.
 pub(super) fn latencies(timeline: &Timeline<'_>, all: &Latency) -> Markup {
     let slots: Vec<Option<&Latency>> = timeline
         .slots

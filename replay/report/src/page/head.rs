@@ -8,10 +8,10 @@ use crate::drawing::cut;
 use crate::gathered::{Gathered, Totals};
 use crate::{Page, Verdict};
 
-/// Most bytes of a verdict's text.
+/// Greatest length of a verdict's text, in bytes.
 const WORDS_BYTES_MAX: usize = 8_192;
 
-/// Title, verdict, and origin of the numbers.
+/// Returns the title, the verdict, and the origin of the numbers.
 pub(super) fn head(of: &Page<'_>) -> Markup {
     let gathered = of.gathered;
     let topic = |(what, name): &(&str, String)| match name == what {
@@ -79,7 +79,7 @@ fn verdict(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The most important numbers, in a sentence.
+/// Returns the most important numbers in a sentence.
 fn glance(of: &Page<'_>) -> String {
     let gathered = of.gathered;
     let latency = &gathered.latency;
@@ -102,7 +102,7 @@ fn glance(of: &Page<'_>) -> String {
     )
 }
 
-/// The cause that held a signal up, with its time and its share.
+/// Describes the cause that held a signal up, with its time and its share.
 pub(super) fn held_words(of: &Page<'_>, held: &Held) -> String {
     let ns = numbers::duration(u64::try_from(held.ns).unwrap_or(0));
     match &held.by {

@@ -1,4 +1,4 @@
-//! The lanes over time: their utilisation, their groups, and pauses of partitions.
+//! The lanes over time: their utilisation, their groups, and the pauses of partitions.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,18 @@ use super::timeline::{HEIGHT, Timeline};
 use crate::drawing::{Line, band};
 use crate::gathered::{GROUPS_SHOWN_MAX, Gathered, GroupKey, LaneKey, Slot};
 
-/// Most lanes with a row of their own: those that worked most.
+/// Greatest number of lanes with a row each; those that worked most are shown.
 const LANES_SHOWN_MAX: usize = 40;
-/// Most lanes with an area of their own in the map of placement.
+/// Greatest number of lanes with an area each in the map of placement.
 const AREAS_MAX: usize = 16;
-/// Most partitions with a row of their own: those that were paused longest.
+/// Greatest number of partitions with a row each; those that were paused longest are shown.
 const PARTITIONS_SHOWN_MAX: usize = 24;
-/// Number of parts of the time, one of which is named for each busiest group: that of its greatest share of rows.
+/// Number of parts into which the time is divided. For each busiest group, the page names the part with its greatest
+/// share of rows.
 const PARTS: usize = 10;
-/// Number of busiest groups.
+/// Number of busiest groups shown.
 const BUSIEST: usize = 5;
-/// Number of colours of lanes.
+/// Number of different colours of lanes.
 const COLOURS: usize = 8;
 
 /// The lanes of a log, in the order of display.
@@ -42,7 +43,7 @@ impl<'a> Lanes<'a> {
         Self { gathered, order, has_processes }
     }
 
-    /// Name of a lane: its index, after that of its process if there are several.
+    /// Returns the name of a lane: its index, preceded by its process's index if there are several processes.
     fn short_name(&self, (journal, lane): LaneKey) -> String {
         if self.has_processes { format!("{journal}.{lane}") } else { lane.to_string() }
     }
@@ -56,7 +57,7 @@ impl<'a> Lanes<'a> {
         self.order.binary_search(&key).unwrap_or(0) % COLOURS
     }
 
-    /// The lanes with the greatest values, and the number of other lanes.
+    /// Returns the lanes with the greatest values, and the number of other lanes.
     fn most(&self, max: usize, of: impl Fn(LaneKey) -> u128) -> (Vec<LaneKey>, usize) {
         let mut keys = self.order.clone();
         keys.sort_by_key(|key| std::cmp::Reverse(of(*key)));
@@ -67,7 +68,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// The note on those without room.
+/// Returns a note about those that are not shown.
 fn further(others: usize, words: &str) -> Markup {
     html! { @if others > 0 { (note(&format!("{others} further {words}."))) } }
 }
@@ -189,7 +190,7 @@ fn keys_of_lanes(lanes: &Lanes<'_>, keys: &[LaneKey]) -> Markup {
     }
 }
 
-/// A row for each group, in the colour of its longest lane in each slot.
+/// Returns a row for each group. In each slot it has the colour of the lane on which the group was longest.
 fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     let count = gathered.groups.len();
@@ -212,13 +213,13 @@ fn groups(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     }
 }
 
-/// The groups with most rows: in total, and in the part of the time in which each had its greatest share.
+/// Returns the busiest groups: their rows in total, and in the part of the time in which each had its greatest share.
 fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let gathered = lanes.gathered;
     if timeline.slots.len() < PARTS {
         return html! {};
     }
-    // The last part includes the remaining slots.
+    // The last part includes the slots that remain after the division.
     let width = timeline.slots.len() / PARTS;
     let part = |number: usize| match number + 1 {
         PARTS => &timeline.slots[number * width..],
@@ -236,7 +237,7 @@ fn busiest(timeline: &Timeline<'_>, lanes: &Lanes<'_>) -> Markup {
     let peak_of = |group: &GroupKey| {
         let share = |part: &usize| {
             let (rows, all) = (rows_of(parts[*part], Some(group)), rows_of(parts[*part], None));
-            // A part with hardly any rows is not significant.
+            // A part with few rows is not significant.
             if all.saturating_mul(2 * PARTS as u64) < all_rows {
                 0.0
             } else {

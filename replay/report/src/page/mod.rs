@@ -25,14 +25,14 @@ use crate::gathered::{EventKind, Gathered};
 /// Upper bound of a page's size in bytes, for any log.
 pub const PAGE_BYTES_MAX: usize = 2 << 20;
 
-/// Elements without an end tag in HTML, written so that they are valid XML. The policy forbids requests and scripts.
+/// Elements without an end tag in HTML, written as valid XML. The policy forbids requests and scripts.
 const ABOUT_PAGE: PreEscaped<&str> = PreEscaped(concat!(
     r#"<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>"#,
     r#"<meta name="color-scheme" content="light dark"/><meta http-equiv="Content-Security-Policy" "#,
     r#"content="default-src 'none'; style-src 'unsafe-inline'; img-src data:"/><link rel="icon" href="data:,"/>"#,
 ));
 
-/// The page as HTML.
+/// Returns the page as HTML.
 pub fn html(of: &Page<'_>) -> String {
     let gathered = of.gathered;
     shown(html! {
@@ -62,7 +62,7 @@ pub fn html(of: &Page<'_>) -> String {
     })
 }
 
-/// The charts.
+/// Returns the charts over time.
 fn over_time(gathered: &Gathered) -> Markup {
     let Some(timeline) = Timeline::new(gathered) else {
         return nothing("Nothing happened in this window, so there are no charts.");
@@ -83,7 +83,7 @@ fn over_time(gathered: &Gathered) -> Markup {
     }
 }
 
-/// A row for each kind of events that occurred.
+/// Returns a row for each kind of event that occurred.
 fn events(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     let strip = |kind: EventKind| {
         let counts = timeline.values(|slot| f64::from(slot.events[kind as usize]));
@@ -152,7 +152,7 @@ fn rates(timeline: &Timeline<'_>, gathered: &Gathered) -> Markup {
     }
 }
 
-/// Shows how the page was made, and next steps.
+/// Shows how the page was made, and what to look at next.
 fn foot(of: &Page<'_>) -> Markup {
     let about = of.about;
     let slowest = of.gathered.slowest.signals.first();

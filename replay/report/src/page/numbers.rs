@@ -4,7 +4,7 @@ use time::OffsetDateTime;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// An integer with commas between thousands.
+/// Formats an integer with commas between thousands.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -17,7 +17,7 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// A number with at least three digits, and `k`, `M`, `G` or `T` for powers of a thousand.
+/// Formats a number with at least three digits, and `k`, `M`, `G` or `T` for powers of a thousand.
 pub(super) fn short(number: f64) -> String {
     let number = if number.is_finite() { number.max(0.0) } else { 0.0 };
     let (mut number, mut unit) = (number, "");
@@ -41,7 +41,7 @@ pub(super) fn short(number: f64) -> String {
     }
 }
 
-/// A duration.
+/// Formats a duration.
 pub(super) fn duration(ns: u64) -> String {
     let of = |unit_ns: u64, unit: &str| {
         let number = ns as f64 / unit_ns as f64;
@@ -67,7 +67,7 @@ pub(super) fn duration(ns: u64) -> String {
     }
 }
 
-/// A share of a whole; the whole may be 0.
+/// Formats a part as a percentage of a whole, which may be 0.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let share = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     match share {
@@ -77,7 +77,7 @@ pub(super) fn percent(part: f64, whole: f64) -> String {
     }
 }
 
-/// The precision with which a time is shown.
+/// Precision of a shown time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     Days,
@@ -86,7 +86,7 @@ pub(super) enum Precision {
     Milliseconds,
 }
 
-/// The time of day in UTC, or the day; a time outside of the calendar is shown as a number.
+/// Formats the time of day in UTC, or the day; a time outside of the calendar is shown as a number.
 pub(super) fn clock(ns: i64, precision: Precision) -> String {
     let Some(at) = calendar(ns) else { return format!("{ns} ns") };
     let (hour, minute, second) = (at.hour(), at.minute(), at.second());
@@ -98,13 +98,13 @@ pub(super) fn clock(ns: i64, precision: Precision) -> String {
     }
 }
 
-/// The day in UTC.
+/// Formats the day in UTC.
 pub(super) fn day(ns: i64) -> String {
     let Some(at) = calendar(ns) else { return String::new() };
     format!("{:04}-{:02}-{:02}", at.year(), u8::from(at.month()), at.day())
 }
 
-/// Day and time in UTC.
+/// Formats day and time in UTC.
 pub(super) fn utc(ns: i64) -> String {
     match calendar(ns) {
         Some(_) => format!("{} {}", day(ns), clock(ns, Precision::Milliseconds)),

@@ -1,4 +1,4 @@
-//! The slowest signals: their waits, in total and one by one.
+//! The slowest signals, with their waits in total and one by one.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::{numbers, tables};
 use crate::Page;
 use crate::drawing::cut;
 
-/// Most bytes of the chain of a signal.
+/// Greatest length of a signal's chain, in bytes.
 const CHAIN_BYTES_MAX: usize = 16_384;
-/// Most bytes of all chains.
+/// Greatest length of all chains together, in bytes.
 const CHAINS_BYTES_MAX: usize = 400_000;
 
-/// The section on the slowest signals.
+/// Returns the section about the slowest signals.
 pub(super) fn slowest(of: &Page<'_>) -> Markup {
     let slowest = &of.gathered.slowest;
     let mut bytes_left = CHAINS_BYTES_MAX;
@@ -45,7 +45,7 @@ pub(super) fn slowest(of: &Page<'_>) -> Markup {
     }
 }
 
-/// The waits of all listed signals together.
+/// Returns the section about the total waits of all listed signals.
 fn waits(of: &Page<'_>) -> Markup {
     let mut sums = BTreeMap::new();
     for wait in of.gathered.slowest.signals.iter().flat_map(|slow| &slow.chain.waits) {

@@ -8,9 +8,10 @@ use maud::{Markup, html};
 use super::charts::path;
 use super::timeline::{HEIGHT, Timeline};
 
-/// Most cells of a page that show their number on hovering; with more cells none does, so that the page stays small.
+/// Greatest number of cells on a page that show their number on hovering. With more cells none does, so that the page
+/// stays small.
 pub(super) const CELLS_NAMED_MAX: usize = 3_000;
-/// Number of shades between nothing and all.
+/// Number of shades between empty and full.
 const SHADES: f64 = 8.0;
 
 /// A row of cells.
@@ -19,11 +20,11 @@ pub(super) struct Strip {
     pub(super) name: String,
     /// A number for the whole row, as text.
     pub(super) number: String,
-    /// The cell of each slot; `None` if the slot has nothing.
+    /// Cell of each slot; `None` for an empty slot.
     pub(super) cells: Vec<Option<Cell>>,
 }
 
-/// A cell: its class, and its words on hovering.
+/// A cell: its class, and its text on hovering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) class: String,
@@ -31,14 +32,14 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// A cell shaded by a fraction; `None` for 0.
+    /// Returns a cell shaded by a fraction; `None` for 0.
     pub(super) fn shaded(part: f64, words: String) -> Option<Self> {
         let shade = (part.clamp(0.0, 1.0) * SHADES).ceil();
         (shade > 0.0).then(|| Self { class: format!("s{shade:.0}"), words })
     }
 }
 
-/// Rows with a class of their own. Cells show their number if there are at most `cells_named_max`.
+/// Returns rows with a class of their own. Cells show their number if there are at most `cells_named_max`.
 pub(super) fn rows(timeline: &Timeline<'_>, class: &str, strips: &[Strip], cells_named_max: usize) -> Markup {
     let cells: usize = strips.iter().map(|strip| strip.cells.iter().flatten().count()).sum();
     html! {
@@ -63,7 +64,7 @@ fn row(
     }
 }
 
-/// Neighbouring cells with the same class, as one cell.
+/// Merges neighbouring cells of the same class into one.
 fn runs(cells: &[Option<Cell>]) -> Vec<(usize, usize, &Cell)> {
     let mut runs: Vec<(usize, usize, &Cell)> = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
@@ -76,7 +77,7 @@ fn runs(cells: &[Option<Cell>]) -> Vec<(usize, usize, &Cell)> {
     runs
 }
 
-/// A path for all cells of a class: the smallest drawing of them.
+/// Returns a path for all cells of each class, which is their smallest drawing.
 fn paths(cells: &[Option<Cell>]) -> BTreeMap<&str, String> {
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
     for (from, to, cell) in runs(cells) {
@@ -87,7 +88,7 @@ fn paths(cells: &[Option<Cell>]) -> BTreeMap<&str, String> {
     paths
 }
 
-/// The key of shades.
+/// Returns the legend of the shades.
 pub(super) fn shades(class: &str, low: &str, high: &str) -> Markup {
     html! {
         div.keys {

@@ -1,4 +1,4 @@
-//! Decisions by reason, moves, events and process lives.
+//! Tables of decisions by reason, moves, events and process lives.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use super::numbers;
 use super::words;
 use crate::gathered::{EventPlace, Gathered, Move, ReasonKind};
 
-/// Bars: each has a name, its meaning, and a number.
+/// Returns bars. Each has a name, its meaning, and a number.
 pub(super) fn bars(title: &str, rows: &[(String, String, f64, String)]) -> Markup {
     let whole: f64 = rows.iter().map(|(_, _, value, _)| value).sum();
     let width = |value: f64| if whole > 0.0 { 100.0 * value / whole } else { 0.0 };
@@ -54,7 +54,7 @@ pub(super) fn decisions(gathered: &Gathered) -> Markup {
     }
 }
 
-/// The last moves.
+/// Returns the table of the last moves.
 pub(super) fn moves(gathered: &Gathered) -> Markup {
     let moves: Vec<&Move> = gathered.moves.last().rev().collect();
     let (shown, all) = (numbers::count(moves.len() as u64), numbers::count(gathered.moves.count()));
@@ -98,7 +98,7 @@ fn lane(one: &Move, lane: i32) -> String {
     }
 }
 
-/// The events marked in charts, in words.
+/// Returns the events that charts mark, as text.
 pub(super) fn events(gathered: &Gathered) -> Markup {
     let row = |((at_ns, _, sequence, kind, _), said): (&EventPlace, &String)| {
         [numbers::utc(*at_ns), sequence.to_string(), words::event(*kind).0.to_owned(), said.clone()]
@@ -155,7 +155,7 @@ pub(super) fn lives(gathered: &Gathered) -> Markup {
     }
 }
 
-/// A table of texts.
+/// Returns a table of texts.
 pub(super) fn table<const N: usize>(header: &[&str; N], rows: &[[String; N]]) -> Markup {
     html! {
         div.scroll.tall tabindex="0" {

@@ -1,4 +1,4 @@
-//! The time axis of all charts: places and names of slots, and the lines and marks through all charts.
+//! The time axis of all charts: positions and names of slots, and the lines and marks that cross all charts.
 
 use maud::{Markup, html};
 
@@ -9,24 +9,24 @@ use super::words;
 use crate::drawing::{Line, place};
 use crate::gathered::{EventKind, Gathered, Slot};
 
-/// Height of charts, in their own units.
+/// Height of charts, in units of the drawing.
 pub(super) const HEIGHT: f64 = 100.0;
 
-/// The common parts of charts.
+/// Common parts of all charts.
 pub(super) struct Timeline<'a> {
     pub(super) axis: TimeAxis,
     /// The events and amounts in each slot; `None` if there are none.
     pub(super) slots: Vec<Option<&'a Slot>>,
     /// The part of each slot that the history covers, in seconds.
     pub(super) seconds: Vec<f64>,
-    /// The interval of each slot, in words.
+    /// Interval of each slot, as text.
     pub(super) names: Vec<String>,
-    /// Lines and marks, as paths.
+    /// Lines and marks behind the charts, as paths.
     behind: Markup,
 }
 
 impl<'a> Timeline<'a> {
-    /// The timeline of the gathered items; `None` if none of them has a time.
+    /// Returns the timeline of the gathered items; `None` if no item has a time.
     pub(super) fn new(gathered: &'a Gathered) -> Option<Self> {
         let slots = &gathered.slots;
         slots.span()?;
@@ -52,22 +52,22 @@ impl<'a> Timeline<'a> {
         })
     }
 
-    /// A number for each slot.
+    /// Returns a number for each slot.
     pub(super) fn values(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.slots.iter().map(|slot| slot.map_or(0.0, &of)).collect()
     }
 
-    /// A number for each slot, per second.
+    /// Returns a number for each slot, per second.
     pub(super) fn rates(&self, of: impl Fn(&Slot) -> f64) -> Vec<f64> {
         self.values(of).iter().zip(&self.seconds).map(|(value, seconds)| value / seconds).collect()
     }
 
-    /// Defines the lines and marks that go through all drawings.
+    /// Defines the lines and marks that cross all drawings.
     pub(super) fn define(&self) -> Markup {
         html! { svg.defs width="0" height="0" aria-hidden="true" { defs { g id="behind" { (self.behind) } } } }
     }
 
-    /// The drawing of a chart or a strip, with a label and with the texts of slots on hovering.
+    /// Returns the drawing of a chart or a strip, with a label, and with the slots' texts on hovering.
     pub(super) fn svg(
         &self,
         class: &str,
@@ -91,7 +91,7 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// The labels of the axis, below a chart.
+    /// Returns the labels of the time axis, below a chart.
     pub(super) fn times(&self) -> Markup {
         let class = |(index, line): (usize, &Line)| match line.at {
             at if at < 0.04 => Some("first"),
@@ -118,7 +118,7 @@ fn grid(axis: &TimeAxis) -> Markup {
     path("grid", &format!("M0 0{lines}"))
 }
 
-/// A line through each slot with an event of a kind.
+/// Returns a line through each slot that has an event of a kind.
 fn marks(slots: &[Option<&Slot>]) -> Markup {
     let at = |kind: EventKind| -> String {
         let has = |slot: &Option<&Slot>| slot.is_some_and(|slot| slot.events[kind as usize] > 0);

@@ -1,8 +1,8 @@
-//! Meanings of the words of decisions, as in docs/scheduling.md, and words for things that have none in the journal.
+//! Meanings of the words in decisions, as in docs/scheduling.md, and words for events that have none in the journal.
 
 use crate::gathered::{EventKind, ReasonKind};
 
-/// The meaning of a word.
+/// Returns the meaning of a word.
 pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
     match (kind, word) {
         (ReasonKind::Batch, "IDLE") => "The lane is idle.",
@@ -59,7 +59,7 @@ pub(super) fn meaning(kind: ReasonKind, word: &str) -> &'static str {
     }
 }
 
-/// The title of a kind of decisions.
+/// Returns the title of a kind of decisions.
 pub(super) fn title(kind: ReasonKind) -> &'static str {
     match kind {
         ReasonKind::Batch => "Batches, by reason for their dispatch",
@@ -70,7 +70,7 @@ pub(super) fn title(kind: ReasonKind) -> &'static str {
     }
 }
 
-/// The name of a kind of events, and the class of its marks.
+/// Returns the name of a kind of event, and the class of its marks.
 pub(super) fn event(kind: EventKind) -> (&'static str, &'static str) {
     match kind {
         EventKind::Life => ("Process began", "m-life"),

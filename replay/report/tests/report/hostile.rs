@@ -1,4 +1,4 @@
-//! Records hold what anybody published: none of their text becomes markup of the page, or acts on a display.
+//! Anybody may publish records: no text in them becomes markup of the page, or acts on a display.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn no_text_of_records_becomes_part_of_the_page() {
     assert!(text.matches(&shown).count() > 10, "it is shown as it is: {shown}");
 }
 
-/// Clocks may have any value: no time makes a page without meaning.
+/// Clocks may have any value: the page makes sense for all times.
 #[test]
 fn odd_times_are_a_page() {
     for times in [[i64::MIN, i64::MAX], [0, 0], [i64::MAX, i64::MIN], [-5, 7]] {

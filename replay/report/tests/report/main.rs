@@ -35,7 +35,7 @@ fn cause(_: Step) -> &'static str {
     "in the queue of its group"
 }
 
-/// The page of gathered items, after a check that it is well formed and has no NaN.
+/// Returns the page of gathered items, after checking that it is well formed and contains no NaN.
 fn page_of(gathered: &Gathered, verdict: &Verdict, chains: &[String], text: &str) -> String {
     let about = about(text);
     let page = html(&Page { about: &about, verdict, gathered, chains, cause });
@@ -54,12 +54,12 @@ fn parsed(page: &str) -> Document<'_> {
     Document::parse_with_options(page, options).expect("the page is well formed")
 }
 
-/// All text in a node.
+/// Returns all text in a node.
 fn text_of(node: Node<'_, '_>) -> String {
     node.descendants().filter(Node::is_text).filter_map(|node| node.text()).collect()
 }
 
-/// The number in the tile with a name, and the text below it.
+/// Returns the number in the tile with a name, and the text below it.
 fn tile(document: &Document<'_>, name: &str) -> (String, String) {
     let of_class = |node: Node<'_, '_>, class: &str| {
         let found = node.children().find(|child| child.attribute("class") == Some(class));

@@ -1,4 +1,4 @@
-//! A page agrees with the journal, which is counted again here.
+//! A page agrees with the journal, which these tests count independently.
 
 use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_replay::chain::{Seen, Slowest};
@@ -41,8 +41,8 @@ fn counted(entries: &[JournalEntry]) -> Counted {
                     counted.dead_letters += part.dead_letters as u64;
                 }
             }
-            // No entry has the outcome of a life's last transaction, that of a process that drained: its entries exist,
-            // so it was committed.
+            // No entry has the outcome of a life's last transaction. A drained process committed it, because its
+            // entries exist.
             Input::CommitEnded(_) | Input::Draining(_) => counted.committed += 1,
             Input::Completed(completed) => counted.busy_ns += completed.service_ns as u64,
             _ => {}
@@ -61,7 +61,7 @@ fn plan(seed: u64) -> Plan {
     Plan { outcomes: true, checkpoint: Some(5), ..Plan::small(seed) }
 }
 
-/// Latencies of all signals, from the entries and records alone.
+/// Computes the latencies of all signals from the entries and records alone.
 fn latencies(log: &dyn EventLog, entries: &[JournalEntry]) -> Vec<i64> {
     let mut found = Vec::new();
     for partition in 0..PARTITIONS {
@@ -107,14 +107,14 @@ fn a_page_has_the_numbers_of_the_journal() {
     };
     assert_eq!(gathered_counts, expected);
     assert!(expected.signals > 100 && expected.batches > 20 && expected.late > 0, "{expected:?}");
-    // Slots have the same totals, each at its time.
+    // The slots add up to the same totals, each amount at its time.
     assert_eq!((sum(&|slot| slot.rows), sum(&|slot| slot.signals)), (expected.rows, expected.signals));
     assert_eq!(sum(&|slot| slot.group_rows.values().sum()), expected.rows);
     assert_eq!(sum(&|slot| slot.lanes.values().map(|lane| lane.busy_ns).sum()), expected.busy_ns);
     assert_eq!(sum(&|slot| slot.latency.count()), latencies.len() as u64);
     assert_eq!(sum(&|slot| u64::from(slot.events[EventKind::Life as usize])), expected.lives);
     assert_eq!(found.reasons.total(ReasonKind::Batch), expected.batches);
-    // A latency is exact to a thousandth.
+    // Latencies are exact to a thousandth.
     assert_eq!(found.latency.count(), latencies.len() as u64);
     assert_eq!(found.latency.max_ns(), latencies.last().map(|ns| *ns as u64));
     for permille in [500, 990] {
@@ -222,7 +222,7 @@ fn a_pause_counts_within_the_window_alone() {
     }
 }
 
-/// A process that stood still and a log that took nothing are events; a process with nothing to do is not.
+/// Events are a stuck process and a log that accepted nothing, but not a process with nothing to do.
 #[test]
 fn holes_of_the_journal_are_events_where_something_was_due() {
     let at = |at_ms: i64| Moment { sequence: at_ms, at_ns: at_ms * 1_000_000 };
@@ -247,14 +247,14 @@ fn holes_of_the_journal_are_events_where_something_was_due() {
 fn a_history_of_little_is_a_page_that_says_so() {
     let recording = record(plan(74));
     let log = &recording.log;
-    // One entry: the start of a process.
+    // The window has one entry: the start of a process.
     let window = Window { from: None, to: Some(Bound::Offset(1)) };
     nothing_of(
         log,
         window,
         &["No lane worked", "No group was on a lane", "No signal was committed", "1 process in 1 life"],
     );
-    // All transactions were committed, but no entry has the time.
+    // All transactions were committed, but no entry has the commit time.
     let recording = record(Plan { outcomes: false, ..plan(75) });
     let found = gathered(&recording.log, Window::default());
     let totals = found.totals.transactions;
@@ -269,7 +269,7 @@ fn a_history_of_little_is_a_page_that_says_so() {
     assert!(error.to_string().contains("has no entries"), "{error}");
 }
 
-/// Counts wanted lanes again, nanosecond by nanosecond. A window shows the number that was wanted before it.
+/// Counts wanted lanes again, nanosecond by nanosecond. A window shows the number that was already wanted before it.
 #[test]
 fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     const S: i64 = 1_000_000_000;
@@ -315,7 +315,7 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     assert!(text.contains("Lanes wanted") && text.contains("Number of wanted lanes changed"), "{text}");
     assert!(text.contains(&format!("process 0 wants {lanes} lanes instead of 2: ")), "{text}");
 
-    // From shortly before the last change on: the earlier wanted number is unchanged, and is no event.
+    // The window begins shortly before the last change. The earlier wanted number still holds, and is not an event.
     let (at_ns, _) = *wishes.last().unwrap();
     let window = Window { from: Some(Bound::Time(at_ns - 1_000)), to: None };
     let found = gathered(log, window);
@@ -325,7 +325,7 @@ fn wanted_lanes_are_a_chart_and_changes_of_them_events() {
     let expected = i128::from(before) * 1_000 + i128::from(after) * i128::from(last_ns - at_ns);
     assert_eq!(of(&found), u128::try_from(expected).unwrap());
 
-    // Without autoscaling there is no such chart.
+    // Without autoscaling this chart does not exist.
     let found = gathered(&record(plan(71)).log, Window::default());
     let page = page_of(&found, &Verdict::NotAsked, &[], "log");
     assert!(found.totals.scaled == 0 && !page.contains("Lanes wanted"));

@@ -1,4 +1,4 @@
-//! A page stays small for any recording: with as many lanes, groups, moves, pauses, events and chains as possible.
+//! A page stays small for any recording, even with as many lanes, groups, moves, pauses, events and chains as possible.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ const LANES: i32 = 64;
 const PARTITIONS: i32 = 96;
 const SLOT_NS: i64 = 1_000_000;
 
-/// Groups of each partition that move in every slot, lanes that work for a part of each slot, and pauses and events all
-/// the time.
+/// Returns a recording with much activity. Many groups of each partition move in every slot, and lanes work for a part
+/// of each slot. There are pauses and events all the time.
 fn busiest() -> Gathered {
     let recording = record(Plan { outcomes: true, ..Plan::small(91) });
     let mut slowest = gathered(&recording.log, Window::default()).slowest;

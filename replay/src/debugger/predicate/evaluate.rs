@@ -1,9 +1,9 @@
 //! Evaluates a condition on a step.
 //!
-//! Fields of one thing are compared together: in `lane=cuda:1 && queue>1000` both belong to the same lane, in
-//! `decision=Dispatch && lane=0` the lane is that of the decision. So a condition is evaluated for each *focus* of a
-//! step: the input or one of the decisions, a lane and a partition. It holds of the step if it holds for one focus. A
-//! field that a focus lacks compares as false.
+//! Fields of the same thing are compared together: in `lane=cuda:1 && queue>1000` both belong to the same lane; in
+//! `decision=Dispatch && lane=0` the lane is the decision's. So a condition is evaluated for each *focus* of a step,
+//! which combines the input or one decision, a lane and a partition. The condition holds for the step if it holds for
+//! at least one focus. A field that a focus lacks compares as false.
 
 use warptape_scheduler::{LaneLoad, PartitionLoad};
 use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId};
@@ -11,7 +11,7 @@ use warptape_schemas::journal::{Decision, GroupIndex, Input, LaneId, PartitionId
 use super::{BREAKERS, Comparison, Field, Predicate};
 use crate::debugger::Step;
 
-/// The subject of an input or a decision.
+/// The things that an input or a decision is about.
 #[derive(Default)]
 struct Subject {
     decision: Option<&'static str>,
@@ -19,21 +19,21 @@ struct Subject {
     batch: Option<i64>,
     task: Option<i64>,
     lanes: Vec<LaneId>,
-    /// Partitions with their groups, if there are any.
+    /// Partitions and their groups, if there are any.
     groups: Vec<(Option<PartitionId>, Option<GroupIndex>)>,
 }
 
-/// One focus: the things for which a condition is evaluated together.
+/// One focus: things for which a condition is evaluated together.
 struct Focus<'a> {
     subject: &'a Subject,
     group: Option<GroupIndex>,
     lane: Option<&'a LaneLoad>,
     partition: Option<&'a PartitionLoad>,
-    /// Number of the partition, which the state may no longer know.
+    /// Number of the partition, which the state may no longer contain.
     partition_number: Option<PartitionId>,
 }
 
-/// The step, with the parts of its state that several comparisons read.
+/// A step, with parts of its state that several comparisons need.
 struct Facts<'a> {
     step: &'a Step<'a>,
     lanes: Vec<LaneLoad>,
@@ -41,7 +41,7 @@ struct Facts<'a> {
 }
 
 impl Predicate {
-    /// True if the condition holds of a step.
+    /// True if the condition holds for the step.
     pub fn holds(&self, step: &Step<'_>) -> bool {
         let facts = Facts {
             step,
@@ -51,15 +51,14 @@ impl Predicate {
         self.subjects(step).iter().any(|subject| self.holds_of_subject(&facts, subject))
     }
 
-    /// The subjects of the evaluation: the decisions if the condition names them, else the input if it names that. If
-    /// it names neither but asks for a field of either, both are subjects; otherwise an empty subject is.
+    /// Returns the subjects to evaluate: the decisions if the condition names them, otherwise the input if it names
+    /// that. If it names neither but uses a field of either, both are subjects; otherwise the only subject is empty.
     fn subjects(&self, step: &Step<'_>) -> Vec<Subject> {
         let decisions = || step.entry.decisions.iter().map(of_decision);
         let about = [Field::Reason, Field::Batch, Field::Group, Field::Task];
         if self.names(Field::Decision) {
             return match step.entry.decisions.is_empty() {
-                // An empty subject, so that `decision != Place` and the like are false and `!(decision = Place)` is
-                // true.
+                // With an empty subject, `decision != Place` and the like are false, and `!(decision = Place)` is true.
                 true => vec![Subject::default()],
                 false => decisions().collect(),
             };
@@ -131,7 +130,7 @@ impl Focus<'_> {
             Field::Group => number(self.group.map(i64::from)),
             Field::Task => number(self.subject.task),
             Field::Lane => self.lane.is_some_and(|lane| is_lane(comparison, lane.lane, step)),
-            // Groups without a lane have rows as well.
+            // Groups without a lane have waiting rows, too.
             Field::Queue if !names_lane => number(Some(all_waiting())),
             Field::Queue => number(self.lane.map(|lane| lane.waiting_rows)),
             Field::InFlight => number(of_lane(|lane| lane.in_flight_rows)),
@@ -152,7 +151,7 @@ impl Focus<'_> {
     }
 }
 
-/// True if a lane is the named one, by index or by device.
+/// True if the lane is the named one, by index or by device.
 fn is_lane(comparison: &Comparison, lane: LaneId, step: &Step<'_>) -> bool {
     match comparison.value {
         super::Value::Number(_) => comparison.holds_of_number(lane.into()),
@@ -248,7 +247,7 @@ fn of_decision(decision: &Decision) -> Subject {
     Subject { decision: Some(decision.name()), ..subject }
 }
 
-/// The name of a reason in JSON.
+/// Returns the name of a reason in JSON; `None` if its JSON is not a text.
 fn word(reason: &impl serde::Serialize) -> Option<String> {
     serde_json::to_value(reason).ok()?.as_str().map(str::to_owned)
 }

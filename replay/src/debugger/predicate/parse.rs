@@ -1,4 +1,4 @@
-//! Parses conditions; an error names the place of the mistake.
+//! Parses conditions. An error names the place of the mistake.
 
 use std::fmt;
 
@@ -14,14 +14,14 @@ const BYTES_MAX: usize = 4_096;
 /// Deepest nesting of parentheses and negations.
 const DEPTH_MAX: usize = 64;
 
-/// The error for a text that is no condition.
+/// The error for a text that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PredicateError {
     /// The text.
     pub text: String,
-    /// Index of the character at the mistake, from 0; the number of characters if something is missing at the end.
+    /// Index of the character at the mistake, from 0; the number of characters if the end is missing.
     pub character: usize,
-    /// The mistake, and what would be right instead.
+    /// Description of the mistake and of the correct form.
     pub mistake: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for PredicateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, character, mistake } = self;
         write!(f, "character {}: {mistake}", character + 1)?;
-        // A caret would not point at the place below a text of several lines.
+        // Below a text of several lines, a caret would not point at the place.
         if text.chars().any(char::is_control) || text.len() > BYTES_MAX {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl Predicate {
     /// Parses a condition. `parse_time` converts a time in words to nanoseconds since the epoch.
     ///
     /// # Errors
-    /// If the text is no condition; the error names the place and, for a field or a value, the possible ones.
+    /// If the text is not a condition. The error names the place and, for a field or a value, the allowed ones.
     pub fn parse(text: &str, parse_time: &dyn Fn(&str) -> Option<i64>) -> Result<Self, PredicateError> {
         let error = |character, mistake| PredicateError { text: text.to_owned(), character, mistake };
         if text.len() > BYTES_MAX {
@@ -52,7 +52,7 @@ impl Predicate {
         let grammar = Grammar { text, parse_time };
         let mut rest = text;
         let parsed = grammar.whole(&mut rest).map_err(|failed| {
-            // The parser never asks for more input, because the text is complete.
+            // The text is complete, so the parser never asks for more input.
             let Mistake { left, words } = failed.into_inner().unwrap_or_else(|_| Mistake::from_input(&""));
             error(grammar.character(text.len() - left), words)
         });
@@ -60,7 +60,7 @@ impl Predicate {
     }
 }
 
-/// The mistake in words, and the number of bytes from its place to the end of the text.
+/// Description of the mistake, and the number of bytes from its place to the end of the text.
 #[derive(Debug)]
 struct Mistake {
     left: usize,
@@ -81,7 +81,7 @@ impl<'a> ParserError<&'a str> for Mistake {
 
 type Parsed<T> = ModalResult<T, Mistake>;
 
-/// Ends parsing with a mistake at the beginning of the rest of a text.
+/// Ends parsing with a mistake at the beginning of the remaining text.
 fn mistake<T>(rest: &str, words: String) -> Parsed<T> {
     Err(ErrMode::Cut(Mistake { left: rest.len(), words }))
 }
@@ -111,8 +111,8 @@ fn quoted(input: &mut &str) -> Parsed<String> {
     }
 }
 
-/// The sign, word or character at the beginning of a text, in the words of an error; an error if it is not allowed
-/// anywhere.
+/// Returns the sign, word or character at the beginning of a text, as an error describes it. Returns an error if it is
+/// not allowed anywhere.
 fn found(rest: &str) -> Result<String, String> {
     let signs = OPERATORS.map(|(sign, _)| sign).into_iter().chain(["&&", "||", "!", "(", ")"]);
     if let Some(sign) = signs.into_iter().find(|sign| rest.starts_with(sign)) {
@@ -127,7 +127,7 @@ fn found(rest: &str) -> Result<String, String> {
     }
 }
 
-/// Skips blanks and runs a parser. If it fails, `words` makes the message from what was found there.
+/// Skips blanks and runs a parser. If it fails, `words` makes the message from the text found there.
 fn expected<'a, T>(
     mut parser: impl Parser<&'a str, T, ErrMode<Mistake>>,
     words: impl Fn(String) -> String,
@@ -158,7 +158,7 @@ struct Grammar<'a> {
 }
 
 impl<'a> Grammar<'a> {
-    /// Index of the character at a byte.
+    /// Returns the index of the character at a byte.
     fn character(&self, byte: usize) -> usize {
         self.text[..byte].chars().count()
     }
@@ -168,7 +168,7 @@ impl<'a> Grammar<'a> {
         terminated(|input: &mut _| self.any(input, 0), end).parse_next(input)
     }
 
-    /// Parses a condition inside `depth` open parentheses and negations.
+    /// Parses a condition inside `depth` parentheses and negations.
     fn any(&self, input: &mut &'a str, depth: usize) -> Parsed<Expression> {
         let all = list("&&", |input: &mut _| self.one(input, depth), Expression::All);
         list("||", all, Expression::Any).parse_next(input)

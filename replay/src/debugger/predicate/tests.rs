@@ -1,10 +1,10 @@
-//! The language of conditions: a condition is printed as it is read, and an error names the place.
+//! Tests of the language: a printed condition parses to the same condition, and an error names the place.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Times are parsed elsewhere; one time is enough here.
+/// Other tests cover the parsing of times, so one time is enough here.
 fn time(text: &str) -> Option<i64> {
     (text == "1970-01-01T00:00:02Z").then_some(2_000_000_000)
 }

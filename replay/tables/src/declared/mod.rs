@@ -10,7 +10,7 @@ pub(crate) use self::ticks::{DEAD_LETTERS, LATE, TICKS};
 
 use crate::table::Column;
 
-/// Several lists of columns as one.
+/// Joins several lists of columns.
 const fn joined<const N: usize>(lists: &[&[Column]]) -> [Column; N] {
     let mut all = [lists[0][0]; N];
     let (mut list, mut count) = (0, 0);

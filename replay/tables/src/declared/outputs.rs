@@ -19,7 +19,7 @@ pub(crate) const SIGNALS: Table = Table {
 /// Number of indicators that are off by default.
 pub(crate) const FURTHER_COUNT: usize = Indicator::ALL.len() - INDICATOR_COUNT;
 
-/// Columns of the indicators that are off by default: signals have them in a map.
+/// Columns of the indicators that are off by default, which signals have in a map.
 const FURTHER: [Column; FURTHER_COUNT] = {
     let mut columns = [maybe_float("", ""); FURTHER_COUNT];
     let mut index = 0;
@@ -31,7 +31,7 @@ const FURTHER: [Column; FURTHER_COUNT] = {
     columns
 };
 
-/// Columns before those of further indicators.
+/// Columns before those of the indicators that are off by default.
 const BAR: &[Column] = &[
     int("partition", "partition of the topic; ticks and their signals have the same partition"),
     int("offset", "offset in the topic of signals"),
@@ -74,7 +74,7 @@ const BAR: &[Column] = &[
     maybe_float("realised_volatility", "realised volatility"),
 ];
 
-/// Columns after them.
+/// Columns after those of the indicators that are off by default.
 const REST: &[Column] = &[
     maybe_text(
         "further_indicators",

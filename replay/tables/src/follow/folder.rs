@@ -1,4 +1,4 @@
-//! The folder of partitioned files: names, places, and unfinished files.
+//! The folder of partitioned files: names, positions, and unfinished files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -13,7 +13,7 @@ use crate::file::TableFile;
 use crate::table::{TABLES, Table};
 use crate::{TableFormat, TablesError};
 
-/// File with what the folder is of; readers of folders pass over names that begin so.
+/// File that says to what the folder belongs. Readers of folders ignore names that begin with an underscore.
 const ABOUT: &str = "_warptape.json";
 /// End of the name of a file that has a further one of another day with the same offsets. The further one gets its name
 /// last, so without it not all rows of the offsets are in files.
@@ -26,16 +26,16 @@ const UNFINISHED: &str = "unfinished";
 struct About {
     log: String,
     format: String,
-    /// By table and partition: offset before which everything is in files.
+    /// Offset before which all rows are in files, by table and partition.
     next: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
-/// An open folder; a lock keeps others from writing into it.
+/// An open folder. A lock keeps other processes from writing to it.
 pub(super) struct Folder {
     path: PathBuf,
     format: TableFormat,
     about: About,
-    /// The locked folder.
+    /// The lock on the folder.
     _lock: File,
 }
 
@@ -68,8 +68,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes a table's unfinished files, and notes the offsets of the others. Parts whose last file is missing are
-    /// unfinished as well.
+    /// Removes a table's unfinished files, and notes the offsets of the complete ones.
     fn tidy(&mut self, table: &'static Table) -> io::Result<()> {
         let days = match fs::read_dir(self.path.join(table.name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -104,7 +103,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Offset before which all rows of a table and partition are in files; `None` if it has none.
+    /// Returns the offset before which all rows of a table and partition are in files; `None` if there are none.
     pub(super) fn reached(&self, table: &Table, partition: i32) -> Option<i64> {
         self.about.next.get(table.name)?.get(&partition).copied()
     }
@@ -124,7 +123,7 @@ impl Folder {
         saved.map_err(|error| unwritable(&path, &error))
     }
 
-    /// Begins a file of a table, with rows of one partition and day.
+    /// Begins a file of a table, for rows of one partition and day.
     pub(super) fn begin(
         &self,
         table: &'static Table,
@@ -143,7 +142,7 @@ impl Folder {
     }
 }
 
-/// A file that is not whole yet; dropped as such, it is removed.
+/// An incomplete file, which is removed if it is dropped.
 pub(super) struct Unfinished {
     path: PathBuf,
     format: TableFormat,
@@ -155,7 +154,7 @@ impl Unfinished {
         self.file.as_mut().expect("it is not finished").write(batch)
     }
 
-    /// Number of rows written.
+    /// Returns the number of rows written.
     pub(super) fn rows(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.rows)
     }
@@ -208,7 +207,7 @@ fn place_of(path: &Path) -> Option<(i32, i64, bool)> {
     Some((partition.parse().ok()?, next.parse().ok()?, is_last))
 }
 
-/// Checks that a folder was written from this log in this format.
+/// Checks that a folder was written from this log and in this format.
 fn known(path: &Path, text: &[u8], format: TableFormat, log: &str) -> Result<About, TablesError> {
     let file = path.join(ABOUT);
     let about: About = serde_json::from_slice(text)
@@ -227,7 +226,7 @@ fn known(path: &Path, text: &[u8], format: TableFormat, log: &str) -> Result<Abo
     Ok(about)
 }
 
-/// Renames a file so that the new name outlasts a loss of power.
+/// Renames a file so that the new name survives a loss of power.
 fn renamed(from: &Path, to: &Path) -> io::Result<()> {
     File::open(from)?.sync_all()?;
     fs::rename(from, to)?;

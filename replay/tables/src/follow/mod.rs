@@ -5,9 +5,9 @@
 //!  FOLDER/signals/date=2026-11-24/0-…120-…980.parquet     rows caused by records 120 to 979 of partition 0
 //! ```
 //!
-//! A file gets its name when it is whole. Its rows are all that the records of its offsets cause, so the names tell where
-//! to go on. Days are those of the records' times in the log. If times jump between days, each day has a file of the same
-//! offsets, and all but the last one are named `…-part`. This module reads no clock: the shell says when to cut.
+//! A file gets its name once it is complete. It has all rows that the records at its offsets cause, so the names show
+//! where to continue. Days are those of the records' times in the log. This module reads no clock: its caller decides
+//! when to cut.
 
 mod folder;
 mod stream;
@@ -24,12 +24,12 @@ use crate::reading::{Reading, Topic};
 use crate::table::Table;
 use crate::{TableFormat, TablesError, Written, WrittenTable};
 
-/// Most records of a round.
+/// Greatest number of records in a round.
 const RECORDS_MAX: usize = 4_096;
 
-/// Tables of a growing log. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows of each table, partition and open
-/// day, and by the scheduler's state of each process. At most four days are open. After an error it must be opened again,
-/// and then goes on where its files end.
+/// Tables of a growing log. Memory is bounded by [`ROWS_MAX`](crate::ROWS_MAX) rows of each table and partition, and by
+/// the scheduler's state of each process. After an error it must be opened again, and then continues where its files
+/// end.
 pub struct Follow<'a> {
     log: &'a dyn EventLog,
     options: ExportOptions,
@@ -40,11 +40,11 @@ pub struct Follow<'a> {
 }
 
 impl<'a> Follow<'a> {
-    /// Opens a new or empty folder, or one that was written so, and removes unfinished files there. The window of
-    /// `options` has no effect.
+    /// Opens a new or empty folder, or one that an earlier call wrote, and removes unfinished files there. The window
+    /// of `options` has no effect.
     ///
     /// # Errors
-    /// If the folder has other contents, belongs to another log, or is being written.
+    /// If the folder has other contents, belongs to another log, or is being written by another process.
     pub fn open(
         log: &'a dyn EventLog,
         to: &Path,
@@ -58,7 +58,7 @@ impl<'a> Follow<'a> {
         Ok(Self { log, options, tables, folder, streams: BTreeMap::new(), notes })
     }
 
-    /// Reads a bounded part of what was written since the last round; returns true if that was all.
+    /// Reads a bounded part of the records written since the last round. Returns true if nothing is left.
     ///
     /// # Errors
     /// If the log cannot be read, or a file cannot be written.
@@ -72,7 +72,7 @@ impl<'a> Follow<'a> {
         Ok(left > 0 && !self.look()?)
     }
 
-    /// Gives all rows so far their files.
+    /// Completes the open files, with all rows so far.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -83,7 +83,7 @@ impl<'a> Follow<'a> {
         self.folder.save()
     }
 
-    /// The rows in files that were written since it was opened, with the remarks so far.
+    /// Returns the number of rows in files written since the folder was opened, and the remarks so far.
     pub fn written(&self) -> Written {
         let rows =
             |table: &'static Table| self.streams.values().map(|stream| stream.rows_of(table)).sum::<u64>();
@@ -91,7 +91,7 @@ impl<'a> Follow<'a> {
         Written { tables: self.tables.iter().map(table).collect(), notes: self.notes.clone() }
     }
 
-    /// Looks for further records; returns true if there are some.
+    /// Checks for further records. Returns true if there are some.
     fn look(&mut self) -> Result<bool, TablesError> {
         let plan = planned(self.log, &self.options)?;
         let mut has_more = false;

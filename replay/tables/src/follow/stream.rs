@@ -1,4 +1,4 @@
-//! A partition of the log, on its way into files.
+//! A partition of the log that is being written to files.
 
 use warptape_eventlog::OffsetRange;
 use warptape_replay::{ExportOptions, Planned, utc};
@@ -9,12 +9,12 @@ use crate::reading::Reading;
 use crate::rows::{Rows, TableBatch};
 use crate::table::Table;
 
-/// Number of rows at which a file ends, at the next record.
+/// Number of rows after which a file ends, at the next record.
 const FILE_ROWS_DUE: u64 = 1 << 20;
 /// Most days with open files. A record of a further one ends all files.
 const DAYS_MAX: usize = 4;
 
-/// A partition of a topic, with the open files of its tables.
+/// A partition of a topic, and the open file of each of its tables.
 pub(super) struct Stream<'a> {
     reading: Reading<'a>,
     parts: Vec<Part>,
@@ -55,7 +55,7 @@ impl Day {
 }
 
 impl<'a> Stream<'a> {
-    /// Each table gets rows of records from its offset on.
+    /// Creates the stream. Each table gets rows of records from its own offset on.
     pub(super) fn new(reading: Reading<'a>, places: &[(&'static Table, i64)]) -> Self {
         let part = |&(table, first): &(&'static Table, i64)| Part { table, first, written: 0 };
         Self { reading, parts: places.iter().map(part).collect(), open: Vec::new(), newest: String::new() }
@@ -70,7 +70,7 @@ impl<'a> Stream<'a> {
         self.parts.iter().filter(|part| part.table.name == table.name).map(|part| part.written).sum()
     }
 
-    /// Reads on to another end; returns true if there is more to read.
+    /// Extends the stream to another end. Returns true if there is more to read.
     pub(super) fn extend(&mut self, range: OffsetRange, options: &ExportOptions, plan: &Planned) -> bool {
         self.reading.extend(range, options, plan);
         self.reading.next < range.next

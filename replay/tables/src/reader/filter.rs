@@ -1,4 +1,4 @@
-//! Conditions on rows, by the columns that a table has.
+//! Conditions on rows, by the columns of a table.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, TimestampNanosecondType};
@@ -6,24 +6,24 @@ use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
 use arrow_schema::Schema;
 use arrow_select::filter::filter_record_batch;
 
-/// Columns of event time: the end of a bar, or the time of a tick.
+/// Columns with an event time: the end of a bar, or the time of a tick.
 const EVENT_TIMES: [&str; 2] = ["bar_end_ns", "event_time_ns"];
 
-/// Conditions that every row meets. [`RowFilter::lacking`] finds conditions that a table cannot meet.
+/// Conditions that all returned rows meet. [`RowFilter::lacking`] finds conditions that a table cannot meet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowFilter {
-    /// The symbol.
+    /// Required symbol; `None` for any.
     pub symbol: Option<String>,
-    /// The kind, as in the column `kind`.
+    /// Required kind, as in the column `kind`; `None` for any.
     pub kind: Option<String>,
-    /// Earliest event time, ns since the epoch; of a signal, the end of its bar.
+    /// Earliest event time, ns since the epoch; for a signal, the earliest end of its bar.
     pub since_ns: Option<i64>,
-    /// Event time of the first rows left out, ns since the epoch.
+    /// Event time from which rows are left out, ns since the epoch.
     pub until_ns: Option<i64>,
 }
 
 impl RowFilter {
-    /// Returns the name of a condition without its column in a table; `None` if all have theirs.
+    /// Returns the name of a condition whose column the table lacks; `None` if it has all columns.
     pub fn lacking(&self, schema: &Schema) -> Option<&'static str> {
         let has = |names: &[&str]| names.iter().any(|name| schema.column_with_name(name).is_some());
         let conditions = [
@@ -58,7 +58,7 @@ impl RowFilter {
     }
 }
 
-/// Keeps the rows with this word.
+/// Drops the rows without this word.
 fn keep_word(words: &ArrayRef, wanted: &str, kept: &mut [bool]) {
     let words = words.as_dictionary::<Int32Type>();
     let known = words.values().as_any().downcast_ref::<StringArray>().expect("words are texts");

@@ -1,6 +1,6 @@
-//! A sweep by the crate vector-ta, which computes indicators for many parameters at once; a loop over them computes
-//! positions and profits. Arguments and output are those of `sweep_figures`, for rules `ema` and `rsi` of a grid. Run
-//! with RAYON_NUM_THREADS=1.
+//! A sweep with the crate vector-ta, which computes indicators for many parameters at once. A loop over the indicators
+//! computes positions and profits. Arguments and output are like those of `sweep_figures`, for the rules `ema` and
+//! `rsi` of a grid. Run it with RAYON_NUM_THREADS=1.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ struct Cell {
     trades: u64,
 }
 
-/// Computes the positions: `target` gives each one from the bar and the previous position.
+/// Returns the results of a rule. `target` computes each position from the bar and the previous position.
 fn account(changes: &[f64], target: impl Fn(usize, f64) -> f64) -> Cell {
     let (mut position, mut profit, mut squares, mut peak, mut drawdown) = (0.0_f64, 0.0, 0.0, 0.0_f64, 0.0_f64);
     let mut trades = 0;
@@ -38,7 +38,7 @@ fn account(changes: &[f64], target: impl Fn(usize, f64) -> f64) -> Cell {
     Cell { profit, drawdown, sharpe: if variance > 0.0 { mean / variance.sqrt() } else { 0.0 }, trades }
 }
 
-/// Returns the range of a grid's values, which are evenly spaced.
+/// Returns the least and the greatest of a grid's values and their distance. The values must be evenly spaced.
 fn range(values: impl Iterator<Item = usize>) -> (usize, usize, usize) {
     let mut values: Vec<usize> = values.collect();
     values.sort_unstable();
@@ -46,7 +46,7 @@ fn range(values: impl Iterator<Item = usize>) -> (usize, usize, usize) {
     (values[0], values[values.len() - 1], values.get(1).map_or(1, |second| second - values[0]))
 }
 
-/// Returns the values of one window, out of those of a whole range.
+/// Returns the values of one window, from the values of a whole range.
 fn row(values: &[f64], bars: usize, (from, _, step): (usize, usize, usize), window: f64) -> &[f64] {
     &values[(window as usize - from) / step * bars..][..bars]
 }

@@ -5,16 +5,15 @@ use loom::thread;
 
 use crate::fence::Fence;
 
-/// The broker's state: the process's membership, and each committed assignment with the membership it was committed
-/// under.
+/// The broker's state: the current membership, and each committed assignment with the membership of its commit.
 #[derive(Default)]
 struct Group {
     membership: u64,
     committed: Vec<(u64, u64)>,
 }
 
-/// Commits like a Kafka transaction: first the membership is fixed, then the fence is asked. The group accepts only the
-/// current membership.
+/// Commits like a Kafka transaction: it first reads the membership, then asks the fence. The group accepts only commits
+/// with the current membership.
 fn commit(group: &Mutex<Group>, fence: &Fence, assignment: u64) {
     let membership = group.lock().unwrap().membership;
     if !fence.is_open(0, assignment) {
@@ -36,7 +35,7 @@ fn nothing_commits_for_a_partition_that_was_let_go() {
             commit(&of_commit, &asked, 0);
             commit(&of_commit, &asked, 0);
         });
-        // Released and taken back: another process may have owned it in between.
+        // The partition is released and taken back, so another process may have owned it in between.
         fence.close(0);
         group.lock().unwrap().membership = 1;
         fence.open(0, 1);
@@ -55,7 +54,7 @@ fn nothing_opens_beside_the_end_of_the_source() {
         let (of_source, closed) = (group.clone(), fence.clone());
         let source = thread::spawn(move || {
             closed.close_all();
-            // The consumer leaves the group: the next membership is another process's.
+            // The consumer leaves the group, so the next membership belongs to another process.
             of_source.lock().unwrap().membership = 1;
         });
         fence.open(0, 0);

@@ -9,7 +9,7 @@ use loom::thread;
 
 use crate::wake::{Wake, Wakes};
 
-/// The file's content. Only the modelled operations order its changes.
+/// The content of the file. Only the modelled operations order its changes.
 #[derive(Default)]
 struct File {
     records: AtomicU32,
@@ -22,7 +22,7 @@ impl File {
         self.wakes.notify(&[topic]);
     }
 
-    /// Reads like a polling consumer: the commits are counted before the check.
+    /// Reads like a polling consumer: it reads the number of commits before it checks for records.
     fn read_until(&self, wake: &Wake, records: u32) {
         loop {
             let commits = wake.commits();

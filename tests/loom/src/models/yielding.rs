@@ -1,12 +1,12 @@
-//! Model of the embedded log's checkpoint: a thread folds the write-ahead log, yields to commits meanwhile, and makes
-//! them wait for the rest.
+//! Model of the embedded log's checkpoint. A thread folds the write-ahead log, and yields to commits meanwhile; for the
+//! rest, it makes them wait.
 
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use crate::yielding::Breakable;
 
-/// A connection; as in SQLite, an interrupt ends a running statement.
+/// A connection. As in SQLite, an interrupt ends a running statement.
 #[derive(Default)]
 struct Connection {
     statement: Mutex<Statement>,
@@ -52,7 +52,7 @@ fn take(fold: &Fold) -> impl std::ops::DerefMut<Target = Option<Arc<Connection>>
 #[test]
 fn a_commit_breaks_off_what_yields_and_nothing_else() {
     let mut model = loom::model::Builder::new();
-    // Without this bound there are too many orders.
+    // Without this bound, there would be too many orders.
     model.preemption_bound = Some(3);
     model.check(|| {
         let fold = Arc::new(Fold::default());

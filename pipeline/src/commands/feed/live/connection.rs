@@ -1,4 +1,4 @@
-//! The connection to a venue: a thread connects, reads and connects again, and hands over what it receives.
+//! The connection to a venue: a thread connects, reads and connects again, and hands over the received messages.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -21,23 +21,23 @@ use crate::clock::wall_clock_ns;
 use crate::usage_error::UsageError;
 use warptape_sources::live::Backoff;
 
-/// Longest wait for a connection to an address, and for each answer of a handshake.
+/// Longest wait for a connection to an address, and for each reply in a handshake.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Wait of a read until the connection is checked for silence.
+/// Longest read before the silence of the connection is checked.
 const READ_WAIT: Duration = Duration::from_millis(100);
-/// Silence after which the server is asked to answer.
+/// Silence after which the client sends a ping.
 const SILENCE_ASKED: Duration = Duration::from_secs(15);
-/// Silence that ends a connection.
+/// Silence after which the client ends the connection.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Largest message in bytes: some hundred times that of a trade.
+/// Largest message, in bytes; a trade has less than a hundredth of it.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
-/// Messages that wait for the feed. Beyond it the connection is not read, and the venue has to wait.
+/// Greatest number of messages that wait for the feed. The thread then stops reading, and the venue has to wait.
 const WAITING_MAX: usize = 4_096;
 
-/// A happening of the connection.
+/// An event of the connection.
 #[derive(Debug)]
 pub enum Event {
-    /// The connection is made, and the subscription sent.
+    /// The connection is open, and the subscription is sent.
     Connected,
     /// A text message.
     Text {
@@ -46,7 +46,7 @@ pub enum Event {
         /// The message.
         text: String,
     },
-    /// A message that is no text, of this many bytes.
+    /// A message that is not text, with its length in bytes.
     Binary(usize),
     /// A connection ended.
     Cut {
@@ -57,14 +57,14 @@ pub enum Event {
         /// Wait before the next connection.
         wait: Duration,
     },
-    /// A further connection could not be made.
+    /// A new connection failed after an earlier one had ended.
     Unreachable {
         /// The reason, in words.
         reason: String,
         /// Wait before the next try.
         wait: Duration,
     },
-    /// The first connection could not be made, and none is tried any more.
+    /// The first connection failed, and no other is tried.
     Failed(anyhow::Error),
 }
 
@@ -86,7 +86,7 @@ struct Silence {
     max: Duration,
 }
 
-/// The feed is gone, so that nobody receives events.
+/// The feed has ended, and nobody receives events.
 struct Gone;
 
 impl<T> From<SendError<T>> for Gone {
@@ -102,7 +102,7 @@ trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
 impl Target {
-    /// Reads an address. It trusts the system's authorities, as the shell's HTTP client does.
+    /// Parses an address. TLS trusts the system's authorities, as the pipeline's HTTP client does.
     pub fn new(address: &str, subscription: Option<String>) -> anyhow::Result<Self> {
         let refused = |found: &str| {
             UsageError(format!("--url {address:.200}: {found}, such as wss://stream.example.com:9443"))
@@ -121,7 +121,7 @@ impl Target {
         Ok(Self { uri, host, port, tls, subscription, silence })
     }
 
-    /// Connects, and connects again whenever a connection ends, until the receiver is dropped or a signal comes.
+    /// Starts a thread that connects, and reconnects after each end, until the receiver is dropped or a signal comes.
     pub fn start(self, interrupt: Interrupt) -> io::Result<Receiver<Event>> {
         let (sender, receiver) = bounded(WAITING_MAX);
         let run = move || drop(self.keep_connected(&sender, &interrupt));
@@ -220,7 +220,7 @@ fn tls_config() -> anyhow::Result<Arc<ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-/// Hands over all messages of a connection. Returns the reason for its end.
+/// Passes on all messages of a connection. Returns the reason for its end.
 fn read_all(mut socket: Socket, events: &Sender<Event>, silence: Silence) -> Result<String, Gone> {
     let mut heard = Instant::now();
     let mut is_asked = false;
@@ -229,7 +229,7 @@ fn read_all(mut socket: Socket, events: &Sender<Event>, silence: Silence) -> Res
             Ok(message) => {
                 (heard, is_asked) = (Instant::now(), false);
                 if let Some(reason) = hand_over(message, events)? {
-                    // The answer to a close is a courtesy.
+                    // A failed reply to a close frame does not matter.
                     drop(socket.flush());
                     return Ok(reason);
                 }
@@ -254,7 +254,7 @@ fn read_all(mut socket: Socket, events: &Sender<Event>, silence: Silence) -> Res
     }
 }
 
-/// Hands over a message. Returns the reason if it closes the connection.
+/// Passes on a message. Returns the reason if the message closes the connection.
 fn hand_over(message: Message, events: &Sender<Event>) -> Result<Option<String>, Gone> {
     match message {
         Message::Text(text) => {
@@ -265,13 +265,13 @@ fn hand_over(message: Message, events: &Sender<Event>) -> Result<Option<String>,
         Message::Close(Some(frame)) => {
             return Ok(Some(format!("the venue closed it ({} {:.100})", frame.code, frame.reason.as_str())));
         }
-        // Pings are answered by the next read.
+        // The library answers a ping at the next read.
         Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
     }
     Ok(None)
 }
 
-/// True if a read has only waited.
+/// True if the error is only a read's timeout.
 fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that accepts one connection, and hands it to the test.
+    /// Starts a server that accepts one connection, and returns its end to the test.
     fn connected(silence: Silence) -> (WebSocket<TcpStream>, Receiver<Event>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("ws://{}", listener.local_addr().expect("an address"));
@@ -311,12 +311,12 @@ mod tests {
 
     #[test]
     fn a_silent_server_is_asked_and_left() {
-        // The answer has some seconds, even on a busy machine.
+        // Allows the answer some seconds, even on a busy machine.
         let silence = Silence { asked: Duration::from_millis(150), max: Duration::from_secs(4) };
         let (mut server, events) = connected(silence);
         assert!(matches!(next(&events), Event::Connected));
         assert_eq!(server.read().expect("a ping"), Message::Ping(Bytes::new()));
-        // The answer is a sign of life, after which it is asked again.
+        // The answer resets the silence, so the next silence causes another ping.
         server.flush().expect("the answer is sent");
         assert_eq!(server.read().expect("a ping"), Message::Ping(Bytes::new()));
         check_cut(&events, "silent");
@@ -344,7 +344,7 @@ mod tests {
         assert!(matches!(next(&events), Event::Connected));
         server.send(Message::text("x".repeat(MESSAGE_BYTES_MAX))).expect("it is sent");
         assert!(matches!(next(&events), Event::Text { text, .. } if text.len() == MESSAGE_BYTES_MAX));
-        // The client may be gone before all of it is sent.
+        // The client may disconnect before the whole message is sent.
         drop(server.send(Message::text("x".repeat(MESSAGE_BYTES_MAX + 1))));
         check_cut(&events, "too large");
     }

@@ -1,4 +1,4 @@
-//! The loop of a live feed: events of the connection become records of the log and lines of the recording.
+//! The loop of a live feed: writes events of the connection to the log, and to the recording.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use crate::printable::to_stderr;
 use crate::publisher::{PublishError, Published, Publisher};
 use warptape_sources::live::{ClockSummary, LiveSession, LiveVenue, Outcome, Received, TradeGap, line_of};
 
-/// Longest wait of a tick for its commit, about.
+/// Approximate time until a tick is committed.
 const LINGER: Duration = Duration::from_millis(50);
 /// Time between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
-/// Largest number of bad messages that are named in the log; further ones are counted.
+/// Greatest number of bad messages that the process's log names; further ones are only counted.
 const NAMED_MAX: u64 = 10;
 /// Largest number of gaps that the summary names; the log names each.
 const LISTED_MAX: usize = 20;
 
 /// Limits of a feed.
 pub struct Limits {
-    /// Time of the end; `None` without one.
+    /// End time of the feed; `None` for no limit.
     pub end: Option<Instant>,
-    /// Number of ticks.
+    /// Greatest number of ticks.
     pub ticks: u64,
-    /// Median difference of the clocks that is warned of, in milliseconds.
+    /// Median clock difference from which a warning is printed, in ms.
     pub clock_warn_ms: u64,
 }
 
@@ -43,18 +43,18 @@ pub struct Feeding<'a> {
     limits: Limits,
     ticks: u64,
     connections: u64,
-    /// First gaps.
+    /// The first [`LISTED_MAX`] gaps.
     gaps: Vec<TradeGap>,
-    /// Bad messages named so far.
+    /// Number of bad messages named so far.
     named: u64,
     flushed: Instant,
     reported: Instant,
-    /// Ticks at the last report.
+    /// Number of ticks at the last report.
     reported_ticks: u64,
 }
 
 impl<'a> Feeding<'a> {
-    /// Begins a feed of a venue's symbols.
+    /// Starts a feed of a venue's symbols.
     pub fn new(
         name: &'a str,
         session: LiveSession,
@@ -83,7 +83,7 @@ impl<'a> Feeding<'a> {
     /// the recording cannot be written.
     pub fn run(&mut self, events: &Receiver<Event>, interrupt: &Interrupt) -> anyhow::Result<()> {
         let ran = self.run_until_end(events, interrupt);
-        // A publisher that failed has no producer any more, and its transaction may be in the log.
+        // A failed publisher cannot flush, and its transaction may already be in the log.
         let has_failed = ran.as_ref().is_err_and(|error| error.is::<PublishError>());
         let flushed = if has_failed { Ok(()) } else { self.flush() };
         self.warn_of_clock(self.session.clock());
@@ -200,7 +200,7 @@ impl<'a> Feeding<'a> {
         Ok(())
     }
 
-    /// Names one of the first bad messages.
+    /// Logs a bad message, if it is one of the first.
     fn warn_bad(&mut self, problem: &str) {
         self.named += 1;
         match self.named {
@@ -210,7 +210,7 @@ impl<'a> Feeding<'a> {
         }
     }
 
-    /// Commits the ticks so far. The recording has them by then.
+    /// Commits the ticks so far, after the recording has them.
     fn flush(&mut self) -> anyhow::Result<()> {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush()?;

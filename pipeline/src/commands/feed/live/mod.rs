@@ -1,6 +1,6 @@
-//! `feed binance-live` and `feed coinbase-live`: publishes what a venue sends, until a signal or a limit.
+//! `feed binance-live` and `feed coinbase-live`: publish a venue's messages until a signal or a limit.
 //!
-//! The connection has a thread of its own, so that a slow commit does not delay times of receipt.
+//! The connection has its own thread, so a slow commit does not delay the times of receipt.
 
 mod connection;
 mod feeding;
@@ -51,7 +51,7 @@ pub fn execute(source: &LiveSource, settings: &Settings) -> anyhow::Result<ExitC
         args.batch,
         Box::new(move || stopping.since()),
     )?;
-    // A live feed has no place to continue from: the ledger keeps the scales of prices only.
+    // A live feed cannot be continued, so the ledger keeps only the scales of prices.
     let ledger = FeedLedger::open(&*log, &topics.feeds, &[], false)?;
     let mut session = LiveSession::new(venue, name, &tickers);
     ledger.scales().iter().for_each(|(symbol, scale)| session.know_scale(symbol, *scale));
@@ -73,7 +73,7 @@ pub fn execute(source: &LiveSource, settings: &Settings) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the tickers as the venue has them, each once.
+/// Returns the tickers in the venue's spelling, without duplicates.
 fn tickers(venue: LiveVenue, texts: &[String]) -> Result<Vec<String>, UsageError> {
     let ticker = |text: &String| {
         let refused = |expected| UsageError(format!("--symbols: found `{text:.40}`, expected {expected}"));
@@ -90,7 +90,7 @@ fn tickers(venue: LiveVenue, texts: &[String]) -> Result<Vec<String>, UsageError
     Ok(tickers.into_iter().collect())
 }
 
-/// Returns the input by which a second live feed of the same symbol is refused.
+/// Returns the ledger's input of a symbol. The log uses it to refuse a second live feed of that symbol.
 fn input(venue: LiveVenue, name: &str, ticker: &str) -> FeedInput {
     let source = format!("{} symbol={name}:{ticker}", venue.source());
     FeedInput { source, path: None, is_sorted: false, other_order: None }

@@ -1,4 +1,4 @@
-//! The recording of a live feed: a line `<receive ns> <JSON>` per message, as feeds of captures read them.
+//! The recording of a live feed: a line `<receive ns> <JSON>` per message, the format that feeds of captures read.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,12 +9,12 @@ use anyhow::Context as _;
 
 use crate::new_file::refuse_taken;
 
-/// A recording in progress. Its file is readable at any time, up to the last flush.
+/// A recording in progress. Its file can be read at any time, up to the last flush.
 pub struct Recorder {
     path: PathBuf,
     file: BufWriter<File>,
     messages: u64,
-    /// Messages that are no part of the feed; `None` before the first.
+    /// Messages outside the feed; `None` before the first.
     aside: Option<BufWriter<File>>,
 }
 
@@ -22,7 +22,7 @@ impl Recorder {
     /// Begins a recording in a new or empty file.
     ///
     /// # Errors
-    /// If a file is there, or the new one cannot be created.
+    /// If the file is not empty, or cannot be created.
     pub fn create(path: &Path) -> anyhow::Result<Self> {
         refuse_taken(path)?;
         refuse_taken(&aside(path))?;
@@ -36,7 +36,7 @@ impl Recorder {
         write(&mut self.file, line).with_context(|| cannot(&self.path))
     }
 
-    /// Adds a message that is no part of the feed to a file of its own.
+    /// Adds a message outside the feed to a separate file.
     pub fn add_aside(&mut self, line: &[u8]) -> anyhow::Result<()> {
         let path = aside(&self.path);
         let file = match self.aside.take() {

@@ -11,7 +11,7 @@ use warptape_sources::live::{ClockSummary, Cut, LiveCounts, LiveVenue, TradeGap}
 /// Remedy for clocks that are far apart.
 pub const CLOCK_REMEDY: &str = "times of receipt and of the venue's events are far apart: check this machine's clock (NTP) and the network";
 
-/// Describes what was received.
+/// Describes the received messages.
 pub fn counts(counts: &LiveCounts, connections: u64) -> String {
     let LiveCounts { messages, bad, repeated, earlier, recovered, unfit, .. } = counts;
     let mut text =
@@ -44,7 +44,7 @@ pub fn cuts<'a>(first: impl Iterator<Item = &'a Cut>, count: usize) -> Vec<Strin
     lines
 }
 
-/// Describes a cut, and what is missing by it.
+/// Describes a cut and the time that it left without ticks.
 pub fn cut(cut: &Cut) -> String {
     let Cut { time_ns, reason, symbols, unchecked, missing } = cut;
     let checked = symbols - unchecked;
@@ -66,7 +66,7 @@ pub fn cut(cut: &Cut) -> String {
     format!("connection cut at {}: {reason}: {found}{unknown}", utc(*time_ns))
 }
 
-/// Describes the first gaps, one a line, and all in one.
+/// Describes the first gaps, one a line, and then all gaps in one line.
 pub fn gaps(first: &[TradeGap], counts: &LiveCounts) -> Vec<String> {
     let mut lines: Vec<String> = first.iter().map(gap).collect();
     if counts.gaps > lines.len() as u64 || counts.recovered > 0 {

@@ -1,4 +1,4 @@
-//! Meanings of keys, and the state of the screen besides the step. There is no terminal and no journal here.
+//! Meanings of keys, and the screen's state apart from the current step. Uses no terminal and no journal.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use warptape_replay::debugger::Predicate;
@@ -69,7 +69,7 @@ pub enum Mode {
     Help,
 }
 
-/// State of the screen besides the step.
+/// State of the screen apart from the current step.
 pub struct App {
     /// Input mode, which decides the meaning of keys.
     pub mode: Mode,
@@ -105,7 +105,7 @@ impl App {
         }
     }
 
-    /// Adapts the state to another step.
+    /// Resets the state for another step with this number of decisions.
     pub fn arrive(&mut self, decisions: usize) {
         (self.cursor, self.scroll, self.shift, self.decisions) = (0, 0, 0, decisions);
     }

@@ -25,7 +25,7 @@ struct Match<'a> {
     differences: Vec<Difference>,
 }
 
-/// Prints matching entries from the arguments' beginning on, up to the requested number; without a condition, all
+/// Prints matching entries from the place in the arguments on, up to the requested number. Without a condition, all
 /// entries match. Refuses a place after the last entry.
 pub fn print(stepper: &mut Stepper<'_>, args: &DebugArgs, format: DebugFormat) -> anyhow::Result<()> {
     let bar = super::super::progress_bar();
@@ -102,7 +102,7 @@ fn print_step(out: &mut impl Write, stepper: &Stepper<'_>, format: DebugFormat) 
 /// Returns the decisions of an entry in words.
 pub fn decision_words(step: &Step<'_>) -> Vec<String> {
     let entry = step.entry;
-    // The input is left out, because it may be the whole state.
+    // The input is left out because it may contain the whole state.
     let fields = json!({"at_ns": entry.at_ns, "decisions": entry.decisions});
     reasons::of_decisions(&fields, step.started).collect()
 }
@@ -116,7 +116,7 @@ pub fn difference_words(step: &Step<'_>) -> Vec<String> {
         let lines = difference.to_string();
         let mut lines = lines.lines().map(str::trim);
         let field = lines.next().unwrap_or_default();
-        // Values of a difference stand below each other on lines of their own.
+        // Each value of a difference is on its own line in a column; extra blanks are removed here.
         let one_blank = |line: &str| match line.split_once(' ') {
             Some((label, value)) => format!("{label} {}", value.trim_start()),
             None => line.to_owned(),

@@ -13,7 +13,7 @@
 //!  └──────────────┘       └─────────────────────────────┘
 //! ```
 //!
-//! A small screen shows as much as it has room for.
+//! A small screen shows only the parts that fit.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -24,13 +24,13 @@ use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph};
 use super::app::{App, KEYS, Mode};
 use super::view::View;
 
-/// Width in columns from which on lanes stand beside decisions.
+/// Width in columns from which lanes are shown beside decisions.
 const WIDE: u16 = 120;
 /// Least width of tables beside decisions, in columns.
 const TABLES_MIN: u16 = 60;
 /// Greatest number of lines for the chosen decision.
 const CHOSEN_LINES_MAX: usize = 6;
-/// Columns of an explanation's rows that name their subject.
+/// Number of columns at the left of an explanation's row that name its subject.
 const SUBJECT: usize = 12;
 /// Greatest number of lines for differences.
 const DIFFERENCE_LINES_MAX: usize = 3;
@@ -77,7 +77,7 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
 fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     let below = if view.explanation.is_some() { Constraint::Percentage(40) } else { Constraint::Length(0) };
     let [above, last] = Layout::vertical([Constraint::Fill(1), below]).areas(area);
-    // Tables get the width that they need, up to most of the screen; sentences get the rest.
+    // Tables get the width that they need, up to most of the screen; explanations get the rest.
     let tables = view.lanes.iter().chain(&view.partitions).map(|row| row.chars().count());
     let width = tables.max().map_or(0, |width| width as u16).max(TABLES_MIN).min(area.width / 3 * 2);
     let columns = [Constraint::Fill(1), Constraint::Length(width)];
@@ -93,7 +93,7 @@ fn draw_wide(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     }
 }
 
-/// Draws some lines below a title.
+/// Draws lines below a title.
 fn draw_lines(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
     let block = Block::new().borders(Borders::TOP).title(title.bold());
     frame.render_widget(Paragraph::new(lines).block(block), area);
@@ -123,7 +123,7 @@ fn draw_decisions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
         lines.truncate(CHOSEN_LINES_MAX);
         ListItem::new(lines.into_iter().map(Line::from).collect::<Vec<_>>())
     };
-    // Only visible decisions are laid out: a step may have thousands.
+    // Only visible decisions are laid out, because a step may have thousands.
     let from = app.cursor.saturating_sub(usize::from(area.height));
     let until = (app.cursor + usize::from(area.height)).min(view.decisions.len());
     let items: Vec<_> =
@@ -201,20 +201,20 @@ fn draw_bottom(frame: &mut Frame<'_>, area: Rect, app: &App, progress: Option<&s
     frame.render_widget(Line::from(condition).dim(), right);
 }
 
-/// Drops this many characters after the subject's columns of a line, if the line does not fit.
+/// Scrolls a line that does not fit: drops `shift` characters after the columns that name its subject.
 fn shifted(line: &str, shift: usize, width: u16) -> String {
     let length = line.chars().count();
     let shift = shift.min(length.saturating_sub(usize::from(width)));
     if shift == 0 {
         return line.to_owned();
     }
-    // One kept character makes room for the mark of the part that is scrolled out.
+    // The mark of the scrolled-out part replaces one kept character.
     let kept = SUBJECT.min(usize::from(width) / 2);
     let first = line.chars().take(kept).chain(['…']);
     first.chain(line.chars().skip(kept + 1 + shift)).collect()
 }
 
-/// Cuts a text to one line.
+/// Cuts a text to the width of one line.
 fn cut(text: &str, width: u16) -> String {
     let width = usize::from(width);
     if text.chars().count() <= width {

@@ -44,7 +44,7 @@ struct Session<'s, 'a> {
     view: View,
     source: &'s str,
     interrupt: Interrupt,
-    /// True if a key asked for the end during a long search.
+    /// True if a key asked to quit during a long search.
     quits: bool,
 }
 
@@ -154,7 +154,7 @@ impl Session<'_, '_> {
         self.explain()
     }
 
-    /// Adds the explanation of the chosen decision, if it is wanted.
+    /// Adds the explanation of the chosen decision, if it is shown.
     fn explain(&mut self) -> anyhow::Result<()> {
         self.view.explanation = None;
         if self.app.explains {
@@ -173,7 +173,7 @@ fn place(bound: Bound) -> String {
     }
 }
 
-/// Shows the progress of a search. Returns the key pressed meanwhile, which stops it.
+/// Shows the progress of a search. Returns a key pressed meanwhile, which stops the search.
 fn show_progress(
     terminal: &mut DefaultTerminal,
     app: &App,

@@ -21,7 +21,7 @@ use super::view::View;
 
 const SOURCE: &str = "journal/0";
 
-/// A journal in a log of its own.
+/// A journal in its own log.
 struct Recorded {
     log: SqliteLog,
     _folder: TempDir,
@@ -179,7 +179,7 @@ fn a_step_is_shown_on_a_small_screen() {
     let explained = text(&screen(&recorded.log, 1, "e", 80, 24));
     shows(&explained, &[" why ", "choice", "  *  lane ", "without it: lane"]);
     assert!(!explained.contains("breaker"), "the explanation stands in the place of the lanes:\n{explained}");
-    // A table wider than the screen says so, and scrolls to its last column; each row still names its lane.
+    // A table wider than the screen is marked as such, and scrolls to its last column; each row still names its lane.
     let shown = |keys: &str| text(&screen(&recorded.log, 1, keys, 60, 24));
     let (narrow, scrolled) = (shown("e"), shown("e>>>>>>>>>"));
     shows(&narrow, &["choice", "  *  lane ", "…"]);
@@ -292,7 +292,7 @@ fn keys_become_actions() {
     assert_eq!((app.key(interrupt), app.key(key(KeyCode::Char('q')))), (Action::Quit, Action::Quit));
 }
 
-/// The documentation shows the command's own screen.
+/// The documentation shows exactly the screen that the command draws.
 #[test]
 fn the_screen_in_the_documentation_is_this_one() {
     let recorded = recorded();

@@ -1,4 +1,4 @@
-//! Contents of the screen for a step: all of it is text, and every text is printable.
+//! Contents of the screen for a step, all as printable text.
 
 use serde_json::json;
 use warptape_eventlog::OffsetRange;
@@ -34,8 +34,8 @@ pub struct View {
     pub partitions: Vec<String>,
     /// The queues of risk tasks.
     pub risk: String,
-    /// Explanation of the chosen decision: its alternatives, and changes that would have led to another one. `None`
-    /// unless asked for.
+    /// Explanation of the chosen decision: its alternatives, and the changes that would have led to another one. `None`
+    /// unless requested.
     pub explanation: Option<Vec<String>>,
 }
 
@@ -134,7 +134,7 @@ fn lanes(step: &Step<'_>) -> Vec<String> {
     aligned(&header, &rows).lines().map(str::to_owned).collect()
 }
 
-/// Returns a lane's load in percent of its credit: of rows, bytes or batches, whichever is greatest.
+/// Returns the greatest of three loads of a lane: its rows, bytes and batches in flight, each in percent of its credit.
 fn load_percent(load: &LaneLoad, credit: &SchedulerConfig) -> i64 {
     let shares = [
         (load.in_flight_rows, credit.lane_credit_rows),
@@ -164,7 +164,7 @@ fn breaker_words(breaker: BreakerState) -> &'static str {
     }
 }
 
-/// Describes when a lane is predicted to finish its work in flight.
+/// Describes the predicted time until a lane finishes its work in flight.
 fn free_words(load: &LaneLoad, in_ns: i64) -> String {
     match (load.in_flight_batches, in_ns) {
         (0, _) => "now".to_owned(),

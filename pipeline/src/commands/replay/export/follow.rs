@@ -1,6 +1,6 @@
 //! `warptape replay export --follow`: tables beside a running pipeline.
 //!
-//! A log that cannot be read is retried without limit; files then go on where they end.
+//! An unreadable log is retried without limit. Then the files continue after their last rows.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use warptape_tables::{Follow, Table, TableFormat, TablesError, Written};
 use crate::cli::{ExportArgs, Interrupt};
 use crate::printable::to_stderr;
 
-/// Pause before the next look at a log that was read to its end.
+/// Pause before the next read of a log that was read to its end.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// Pause after a failed read of the log.
 const RETRY_PAUSE: Duration = Duration::from_secs(2);
 
-/// Writes tables until a signal comes; returns the rows of this process.
+/// Writes tables until a signal comes; returns the rows that this process has written.
 pub fn execute(
     args: &ExportArgs,
     log: &dyn EventLog,
@@ -70,7 +70,7 @@ fn write(
     follow.cut()
 }
 
-/// True for a log that may become readable: it is away, is busy, or has no journal yet.
+/// True if the log may become readable: it is unreachable, busy, or has no journal yet.
 fn is_passing(error: &ReplayError) -> bool {
     use ReplayError::{EmptyJournal, Log, Moving, NoTopic, Undecided};
     matches!(error, Log(_) | EmptyJournal { .. } | Moving { .. } | NoTopic { .. } | Undecided { .. })

@@ -1,4 +1,4 @@
-//! Tables: written once, or followed, and reported.
+//! Exported tables: written once, or continuously, and reported.
 
 use std::io::Write;
 
@@ -40,7 +40,7 @@ pub fn execute(
     print(&written?, args, file)
 }
 
-/// Returns the tables of these names, in the order of their declaration; all tables without names.
+/// Returns the tables with these names, in the order of their declaration; all tables if no name is given.
 fn requested(names: &[String]) -> Result<Vec<&'static Table>, UsageError> {
     if let Some(unknown) = names.iter().find(|name| Table::named(name).is_none()) {
         let known = TABLES.map(|table| table.name).join(", ");

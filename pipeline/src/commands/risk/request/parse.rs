@@ -1,6 +1,6 @@
 //! Parses a request from JSON. Errors name the place of a mistake: `problem.positions[3].quantity`.
 //!
-//! Values with a `type` are read in two steps, because serde loses the place of a mistake while it looks for the type.
+//! Values with a `type` are read in two steps, because serde reports no place for mistakes in such values.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -13,10 +13,10 @@ use crate::usage_error::UsageError;
 
 /// Parses a request.
 pub fn request(mut request: Map<String, Value>) -> Result<RiskRequest, UsageError> {
-    // The file's own JSON Schema, which is for editors.
+    // Editors read the file's JSON Schema from this key.
     request.remove("$schema");
     let given = request.get("problem").cloned();
-    // The other fields are read with a valid problem in its place.
+    // A valid problem takes its place while the other fields are read.
     if given.is_some() {
         request.insert("problem".to_owned(), json!({"type": "options", "assets": [], "options": []}));
     }
@@ -32,11 +32,11 @@ fn problem(value: Value) -> Result<RiskProblem, UsageError> {
     let (kind, fields) = tagged(at, value)?;
     check_parts(&fields)?;
     read_by(at, fields, |fields| RiskProblem::of_type(&kind, fields).transpose())?
-        // For an unknown type, serde's own error is used.
+        // serde's own error reports an unknown type.
         .map_or_else(|| read(at, json!({"type": kind})), Ok)
 }
 
-/// Reads the parts with types of their own, to find their mistakes.
+/// Reads the parts that have types of their own, to locate their mistakes.
 fn check_parts(fields: &Value) -> Result<(), UsageError> {
     let part = |name: &str| fields.get(name).cloned();
     if let Some(contract) = part("contract") {
@@ -87,7 +87,7 @@ fn read<T: DeserializeOwned>(at: &str, value: Value) -> Result<T, UsageError> {
     read_by(at, value, |value| T::deserialize(value))
 }
 
-/// Reads a value, with the place of a mistake in the error.
+/// Reads a value. An error names the place of the mistake.
 fn read_by<T>(
     at: &str,
     value: Value,

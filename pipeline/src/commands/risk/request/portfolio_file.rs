@@ -13,16 +13,16 @@ use crate::usage_error::UsageError;
 /// Columns of an instrument.
 const INSTRUMENT: [&str; 8] =
     ["type", "symbol", "kind", "strike", "expiry_years", "expiry_days", "pays", "amount"];
-/// Further columns of a contract, for its asset's market.
+/// Further columns of a contract, for the market of its asset.
 const OF_CONTRACT: [&str; 7] =
     ["id", "spot", "volatility", "rate", "dividend_yield", "foreign_rate", "future"];
-/// Placeholder for the volatility of an asset that is held without an option: no result depends on it.
+/// Placeholder for the volatility of an asset held without an option, on which no result depends.
 const ANY_VOLATILITY: f64 = 1.0;
 /// Further columns of a position.
 const OF_POSITION: [&str; 4] = ["id", "name", "book", "quantity"];
 
-/// Returns the problem that prices the contracts of a file, one a row. Missing fields of an asset with a symbol come
-/// from the market.
+/// Returns the problem that prices the contracts of a file, one a row. Missing fields of an asset with a symbol are
+/// taken from the market.
 pub fn contracts(path: &Path, has_greeks: bool) -> Result<(Value, RowPlaces), UsageError> {
     let rows = Rows::read(path, &[&INSTRUMENT[..], &OF_CONTRACT].concat())?;
     let (mut assets, mut contracts): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -42,7 +42,8 @@ pub fn contracts(path: &Path, has_greeks: bool) -> Result<(Value, RowPlaces), Us
     Ok((problem, RowPlaces::of_contracts(rows, rows_of_assets)))
 }
 
-/// Returns the positions of a file, one a row. They name assets and books of a request; the default is the first book.
+/// Returns the positions of a file, one a row. Rows name assets and books of the request; the default book is the
+/// first.
 pub fn positions(path: &Path, request: &Map<String, Value>) -> Result<(Value, RowPlaces), UsageError> {
     let named = |list: &str, field: &str| -> Vec<String> {
         let items = request.get("problem").and_then(|problem| problem[list].as_array());
@@ -121,7 +122,7 @@ fn kind_of(row: &FileRow<'_>) -> Option<String> {
     row.text("type").map(|kind| kind.to_ascii_lowercase())
 }
 
-/// Returns the instrument of a row: a European option if no type is given.
+/// Returns the instrument of a row; a row without a type has a European option.
 fn instrument(row: &FileRow<'_>, asset: usize) -> Result<Value, UsageError> {
     let kind = match kind_of(row).as_deref() {
         None | Some("option" | "european") => "option",

@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// A column of numbers may hold NaN, which is an error of its cell.
+    /// A column of numbers may hold NaN, which is an error of that cell.
     #[test]
     fn rows_of_parquet_are_numbered() {
         let file = tempfile::Builder::new().suffix(".parquet").tempfile().expect("a file");

@@ -19,7 +19,7 @@ fn request(problem: Value) -> RiskRequest {
     serde_json::from_value(json!({"request_id": "r-1", "problem": problem})).unwrap()
 }
 
-/// Returns the part of the text above the origin.
+/// Returns the text above the origin.
 fn numbers(problem: Value, outcome: Value, wants_greeks: bool) -> String {
     let text = of(&request(problem), &answer(outcome), wants_greeks, URL);
     let (numbers, _) = text.split_once("\nas of ").unwrap_or_else(|| panic!("{text}"));
@@ -172,7 +172,7 @@ fn codes_are_those_of_the_schema() {
     assert_eq!(code(RiskErrorCode::MissingMarketData), "MISSING_MARKET_DATA");
 }
 
-/// Options of an unknown kind are shown with the fields of their problem.
+/// Options of an unknown kind are printed with the fields of their problem.
 #[test]
 fn options_of_any_kind_have_the_columns_of_their_problem() {
     let problem =
@@ -188,7 +188,7 @@ fn options_of_any_kind_have_the_columns_of_their_problem() {
     );
 }
 
-/// An answer without a layout of its own; here it answers a problem of another kind.
+/// An answer without a layout of its own; the test gives it to a problem of another kind.
 #[test]
 fn an_answer_of_any_kind_has_a_table() {
     let asset = |symbol: &str| json!({"symbol": symbol, "spot": 1.0});

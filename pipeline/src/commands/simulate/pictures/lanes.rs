@@ -1,4 +1,4 @@
-//! Pictures of lanes: the share of time in which each class worked, and the timeline of all lanes by kind of task.
+//! Pictures of lanes: the busy share of each lane class over time, and a timeline of all lanes by kind of task.
 
 use warptape_report::drawing::{Axis, LEFT, Picture, RIGHT, TOP, WIDTH, colour};
 use warptape_simulator::{Fleet, Outcome, Ran, Workload};
@@ -6,11 +6,11 @@ use warptape_simulator::{Fleet, Outcome, Ran, Workload};
 /// Number of time spans in a picture of utilisation.
 const SPANS: usize = 60;
 const HEIGHT: f64 = 260.0;
-/// Greatest number of slices in a timeline: those that end first.
+/// Greatest number of slices in a timeline; later slices are left out.
 const SLICES_MAX: usize = 3_000;
 const LANE_HEIGHT: f64 = 14.0;
 
-/// Returns the busy share of each class in equal spans of the time, by class.
+/// Returns, for each class, its busy share in equal spans of the time.
 fn shares(fleet: &Fleet, ran: &[Ran], until_ns: i64) -> Vec<Vec<f64>> {
     let span_ns = (until_ns as f64 / SPANS as f64).max(1.0);
     let classes: Vec<usize> = (0..fleet.lanes()).map(|lane| fleet.class_of(lane)).collect();
@@ -50,8 +50,8 @@ pub fn utilisation(name: &str, fleet: &Fleet, outcome: &Outcome) -> String {
     picture.into_svg()
 }
 
-/// Draws the lanes of a recorded run over time: a bar for each slice in the colour of its kind. A long run is cut at
-/// the end.
+/// Draws the lanes of a recorded run over time: a bar for each slice, in the colour of its kind. Later slices of a long
+/// run are left out.
 pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcome) -> String {
     let ran = &outcome.ran[..outcome.ran.len().min(SLICES_MAX)];
     let until_ns = ran.iter().map(|one| one.to_ns).max().unwrap_or(0);
@@ -62,7 +62,7 @@ pub fn timeline(name: &str, fleet: &Fleet, workload: &Workload, outcome: &Outcom
     picture.axis_below(&times, "time, s");
     for lane in 0..fleet.lanes() {
         let class = &fleet.classes[fleet.class_of(lane)].name;
-        // A long name is cut, so that it ends where lanes begin.
+        // A long name is cut where the lanes begin.
         let short: String = class.chars().take(8).collect();
         let y = TOP + lane as f64 * LANE_HEIGHT;
         picture.label((LEFT - 6.0, y + 11.0), "end", &format!("{short} {lane}"));

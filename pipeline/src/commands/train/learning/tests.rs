@@ -1,4 +1,4 @@
-//! The command with short trainings that learn next to nothing.
+//! Tests of the command with short trainings, which learn almost nothing.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn the_same_seed_gives_the_same_files_and_a_training_goes_on_where_it_ended() {
     }
     let hash = network_file::read(&place.at("one"), Some(4)).unwrap().hash;
     assert!(said.contains(&format!("dqn:{hash}\nbest of 1 validations in 2 episodes: ")), "{said}");
-    // The table at the end of a training equals that of `train compare`.
+    // The table printed after a training equals that of `train compare`.
     let compare = CompareArgs {
         network: place.at("one"),
         fleet: place.args("one").fleet.unwrap(),
