@@ -39,8 +39,8 @@ pub(crate) struct OutputCheck<'a> {
     pub(crate) repeated: RepeatedTrades,
     /// Descriptions of the partitions whose comparison did not start at their beginning, in order.
     pub(crate) begins: Vec<String>,
-    /// A partition with removed first ticks and without a snapshot from which its outputs could be compared, and its
-    /// first remaining offset; `None` if there is none.
+    /// A partition whose first ticks were removed, and that has no snapshot to compare from, with its first remaining
+    /// offset; `None` if there is none.
     pub(crate) gone: Option<(i32, i64)>,
     /// The owners of partitions over time.
     pub(crate) ownerships: &'a Ownerships,

@@ -335,7 +335,7 @@ impl Call {
         let own = &mut state[self.state.clone()];
         let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, own, &series)));
         next.map_err(|_| {
-            // What the function left half done must not reach a snapshot.
+            // A half-done state must not reach a snapshot.
             state[self.state.clone()].fill(0.0);
             state[*failed] = 1.0;
             name.as_str()
