@@ -104,10 +104,26 @@ const STAGES: &str = r#"{"bars":["1s","1m","5m"],"allowed_lateness_ns":200000000
     "numbers":"exact","times":"nanoseconds","future_max_ns":345600000000000,"clock_skew_max_ns":60000000000,"rejects":"rows",
     "symbols_max":65536,"rules":2}"#;
 
+/// Checks formulas as a journal may have them. Those without mistakes must make a stage.
+#[test]
+fn formulas() {
+    let config: StageConfig = serde_json::from_str(STAGES).expect("a journal's configuration");
+    target!().for_each(|bytes: &[u8]| {
+        let Ok(text) = str::from_utf8(bytes) else { return };
+        let (name, text) = text.split_once('=').unwrap_or(("own", text));
+        let formulas = [(name.to_owned(), text.to_owned())].into();
+        let config = StageConfig { formulas, ..config.clone() };
+        if config.check().is_empty() {
+            drop(GroupStage::new(&config, Isa::detect()));
+        }
+    });
+}
+
 /// Decodes the states of groups and intakes. A decoded state must encode to the same bytes.
 #[test]
 fn states() {
-    let config: StageConfig = serde_json::from_str(STAGES).expect("a journal's configuration");
+    let mut config: StageConfig = serde_json::from_str(STAGES).expect("a journal's configuration");
+    config.formulas = [("own".to_owned(), "zscore(close, 3)".to_owned())].into();
     let [mut group, mut intake] = [Vec::new(), Vec::new()];
     GroupStage::new(&config, Isa::detect()).write(&mut group);
     PartitionIntake::new(&config).write(&mut intake);

@@ -148,6 +148,11 @@ impl StageConfig {
         }
     }
 
+    /// Names of formulas and alerts that a configuration cannot give, because they mean something else.
+    pub fn check_names(&self) -> Vec<ParameterMistake> {
+        Program::check_names(self)
+    }
+
     /// All mistakes, each with its field and the allowed values.
     pub fn check(&self) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();

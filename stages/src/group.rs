@@ -320,8 +320,9 @@ impl GroupStage {
             self.resize();
         }
         for (slot, state) in &back {
-            let one =
-                Self::read(&self.config, self.isa, state).expect("whoever has read the page has checked it");
+            let empty =
+                Self::empty(self.config.clone(), self.config_fingerprint, self.program.clone(), self.isa);
+            let one = empty.filled(state).expect("whoever has read the page has checked it");
             self.copy_slot(*slot as usize, &one, 0);
         }
         back.into_iter().map(|(slot, _)| slot).collect()
@@ -476,41 +477,46 @@ impl GroupStage {
     }
 
     /// Restores the state from the bytes of [`GroupStage::write`].
-    pub fn read(config: &StageConfig, isa: Isa, mut bytes: &[u8]) -> Result<Self, StageError> {
+    pub fn read(config: &StageConfig, isa: Isa, bytes: &[u8]) -> Result<Self, StageError> {
+        Self::new(config, isa).filled(bytes)
+    }
+
+    /// Fills an empty group with the state in these bytes.
+    fn filled(mut self, mut bytes: &[u8]) -> Result<Self, StageError> {
         let bytes = &mut bytes;
-        let mut stage = Self::new(config, isa);
+        let (config, program) = (self.config.clone(), self.program.clone());
         get_version(bytes, "state of a group", STATE_VERSION)?;
         let found = get_u64(bytes, "configuration")?;
-        if found != stage.config_fingerprint {
-            return Err(StageError::OtherConfig { expected: stage.config_fingerprint, found });
+        if found != self.config_fingerprint {
+            return Err(StageError::OtherConfig { expected: self.config_fingerprint, found });
         }
         for _ in 0..get_u32(bytes, "symbol count")? {
             let number = get_u32(bytes, "symbol number")?;
             let name = get_text(bytes, "symbol")?;
             let (price_scale, seen_since_ns) = (Scales::E9.price, i64::MIN);
-            stage.symbols.push(GroupSymbol { number, name, price_scale, seen_since_ns });
+            self.symbols.push(GroupSymbol { number, name, price_scale, seen_since_ns });
         }
-        for symbol in &mut stage.symbols {
+        for symbol in &mut self.symbols {
             let scale = get_u32(bytes, "scale")?;
             let damaged = || StageError::Damaged { found: format!("scale {scale} of {}", symbol.name) };
             symbol.price_scale =
                 u8::try_from(scale).ok().filter(|scale| *scale <= Scales::MAX).ok_or_else(damaged)?;
         }
-        for symbol in &mut stage.symbols {
+        for symbol in &mut self.symbols {
             symbol.seen_since_ns = get_i64(bytes, "time of the first tick")?;
         }
-        let (slots, lateness_max_ns) = (stage.symbols.len(), Lateness::of(config).max_ns());
-        for (state, spec) in stage.specs.iter_mut().zip(&config.bars) {
+        let (slots, lateness_max_ns) = (self.symbols.len(), Lateness::of(&config).max_ns());
+        for (state, spec) in self.specs.iter_mut().zip(&config.bars) {
             state.bars = BarSlab::read(*spec, lateness_max_ns, slots, bytes)?;
             let (indicators, signals) = (config.indicators.clone(), &config.signals);
             state.indicators = IndicatorSlab::read(indicators, signals, slots, bytes)?;
             state.signals = SignalSlab::read(config.signals, slots, bytes)?;
-            state.formulas = FormulaSlab::read(&stage.program, slots, bytes)?;
+            state.formulas = FormulaSlab::read(&program, slots, bytes)?;
         }
         if !bytes.is_empty() {
             return Err(StageError::Damaged { found: format!("{} bytes after the end", bytes.len()) });
         }
-        Ok(stage)
+        Ok(self)
     }
 }
 

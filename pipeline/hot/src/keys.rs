@@ -73,9 +73,13 @@ impl Keys {
     }
 }
 
-/// Returns the field of a symbol's hash for the latest signal of a kind and a bar specification: `1s/BAR`.
-pub fn signal_field(bar_spec: &str, kind: &str) -> String {
-    format!("{bar_spec}/{kind}")
+/// Returns the field of a symbol's hash for the latest signal of a kind and a bar specification: `1s/BAR`. Alerts and
+/// faults of formulas have their names as well: `1s/ALERT/wide`.
+pub fn signal_field(bar_spec: &str, kind: &str, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("{bar_spec}/{kind}/{name}"),
+        None => format!("{bar_spec}/{kind}"),
+    }
 }
 
 /// Returns a field of [`Keys::placements`].
@@ -232,7 +236,8 @@ mod tests {
         assert_eq!(keys.partition(3), "warptape:eu.partition:3");
         assert_eq!(keys.result("desk:7"), "warptape:eu.result:desk:7");
         assert_eq!(keys.results(3), "warptape:eu.results:3");
-        assert_eq!(signal_field("tick:100", "BAR"), "tick:100/BAR");
+        assert_eq!(signal_field("tick:100", "BAR", None), "tick:100/BAR");
+        assert_eq!(signal_field("1s", "ALERT", Some("wide")), "1s/ALERT/wide");
         assert_eq!(
             (placement_field(2, 5), lane_field("node-0", 1)),
             ("2/5".to_owned(), "node-0/1".to_owned())

@@ -22,6 +22,8 @@ pub(super) struct Latest {
 struct Entry {
     kind: SignalKind,
     bar_spec: Box<str>,
+    /// Name of an alert or fault of formulas.
+    name: Option<Box<str>>,
     record: Record,
 }
 
@@ -30,7 +32,9 @@ impl Latest {
     pub(super) fn push(&mut self, record: Record) -> Result<(), DecodeError> {
         let signal = decode_signal(&record.value)?;
         let (kind, bar_spec) = (signal.kind, signal.bar_spec);
-        let entry = |bar_spec: &str, record| Entry { kind, bar_spec: bar_spec.into(), record };
+        let name: Option<Box<str>> = signal.name.as_deref().map(Into::into);
+        let entry =
+            |bar_spec: &str, record| Entry { kind, bar_spec: bar_spec.into(), name: name.clone(), record };
         match self.symbols.get_mut(&*signal.symbol) {
             None => {
                 let (symbol, bar_spec) = (signal.symbol.into_owned(), bar_spec.into_owned());
@@ -38,7 +42,10 @@ impl Latest {
             }
             Some(entries) => {
                 let mut known = entries.iter_mut();
-                if let Some(known) = known.find(|known| known.kind == kind && *known.bar_spec == *bar_spec) {
+                let is_it = |known: &&mut Entry| {
+                    known.kind == kind && *known.bar_spec == *bar_spec && known.name == name
+                };
+                if let Some(known) = known.find(is_it) {
                     known.record = record;
                     return Ok(());
                 }
@@ -82,12 +89,12 @@ fn fields(
     entries: Vec<Entry>,
 ) -> Vec<(String, SignalValue)> {
     let mut fields: Vec<(String, SignalValue)> = Vec::with_capacity(entries.len() + 1);
-    for Entry { bar_spec, record, .. } in entries {
+    for Entry { bar_spec, name, record, .. } in entries {
         let (_, fields_of_record) = describer
             .describe(&record.value)
             .expect("what was decoded as a signal is a record of a known schema");
         let kind = fields_of_record["kind"].as_str().unwrap_or_default();
-        let field = signal_field(&bar_spec, kind);
+        let field = signal_field(&bar_spec, kind, name.as_deref());
         let (offset, committed_ns) = (record.offset, record.timestamp_ns);
         fields
             .push((field, SignalValue { offset, partition, group, committed_ns, record: fields_of_record }));

@@ -211,7 +211,7 @@ fn indicators(state: &SymbolState, room: Room) -> String {
         state.signals.values().filter_map(|value| value.record["bar_spec"].as_str()).collect();
     let mut bars = Vec::new();
     for spec in specs {
-        if let Some(bar) = state.signals.get(&signal_field(spec, "BAR"))
+        if let Some(bar) = state.signals.get(&signal_field(spec, "BAR", None))
             && !bars.iter().any(|(known, _)| *known == spec)
         {
             bars.push((spec, &bar.record));

@@ -235,6 +235,7 @@ impl Screen {
 /// Formats a signal as one line.
 fn describe(payload: &[u8]) -> String {
     let Ok(signal) = decode_signal(payload) else { return "signal   (not readable)".to_owned() };
-    let kind = signal.kind.words();
+    let words = signal.kind.words();
+    let kind = signal.name.as_deref().map_or_else(|| words.to_owned(), |name| format!("{words} {name}"));
     format!("signal  {:<20} {:<8} {kind:<15} {:.4}", signal.symbol, signal.bar_spec, signal.value)
 }

@@ -116,7 +116,7 @@ pub(super) fn relations(
             &mistake.allowed,
         ));
     }
-    for mistake in settings.stages.check() {
+    for mistake in settings.stages.check_names().into_iter().chain(settings.stages.check()) {
         mistakes.push(relation_of_fields(
             effective,
             "stages",
@@ -136,8 +136,9 @@ fn relation_of_fields(
     against: Option<&str>,
     allowed: &str,
 ) -> Relation {
-    // A mistake may be within an item of a list, such as `risk.tenant_weights[3].weight`.
-    let field = field.split('[').next().unwrap_or(field);
+    // A mistake may be within an item of a list, such as `risk.tenant_weights[3].weight`, or of a table: `formulas[wide]`.
+    let (field, item) = field.split_once('[').unwrap_or((field, ""));
+    let item = item.split(']').next().unwrap_or(item);
     let (outer, field) = field.rsplit_once('.').unwrap_or(("", field));
     let key_of = |field: &str| {
         let is_section = |path: &str| match path.strip_prefix(section) {
@@ -148,7 +149,16 @@ fn relation_of_fields(
         KEYS.iter().find(|key| key.field == field && is_section(key.section())).map(|key| key.path)
     };
     let path = key_of(field).unwrap_or_else(|| unreachable!("{section} {outer} {field} has no key"));
-    relation(effective, path, against.and_then(key_of), allowed)
+    let mut relation = relation(effective, path, against.and_then(key_of), allowed);
+    if let Setting::Table(names) = Values(effective).get(path)
+        && let Some(entry) = names.get(item)
+    {
+        relation.mistake.key = format!("{path}.{item}");
+        relation.mistake.origin = entry.origin.clone();
+        relation.mistake.found = toml_edit::Value::from(entry.text.reveal()).to_string();
+        relation.mistake.allowed = format!("an expression; {allowed}");
+    }
+    relation
 }
 
 /// Returns the relation between a key and another one, if there is one.

@@ -93,7 +93,11 @@ pub fn example_toml() -> String {
             }
             let default = match &key.kind {
                 ValueKind::Secret => continue,
-                ValueKind::Table { .. } => "{}".to_owned(),
+                ValueKind::Table { .. } => {
+                    // A table that is given here could not be given again as a section.
+                    writeln!(text, "# [{}]", key.path).expect("a string takes any text");
+                    continue;
+                }
                 kind => Setting::default_of(kind).to_toml(),
             };
             writeln!(text, "{} = {default}", key.name()).expect("a string takes any text");

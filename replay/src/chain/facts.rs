@@ -52,6 +52,9 @@ pub struct SignalFacts {
     pub symbol: String,
     /// Kind of the signal, as named in its schema.
     pub kind: &'static str,
+    /// Name of an alert or fault of formulas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Specification of the signal's bars.
     pub bar_spec: String,
     /// Start of the bar, ns since the epoch.
@@ -67,6 +70,7 @@ impl SignalFacts {
             offset,
             symbol: signal.symbol.to_string(),
             kind: signal.kind.name(),
+            name: signal.name.as_deref().map(str::to_owned),
             bar_spec: signal.bar_spec.to_string(),
             bar_start_ns: signal.bar_start_ns,
             bar_end_ns: signal.bar_end_ns,

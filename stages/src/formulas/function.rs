@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::{builtin, is_name};
+use super::is_name;
 
 /// A constant behind the series of a call, such as the 50 of `zscore(spread, 50)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,19 +53,19 @@ pub type Registered = &'static dyn Function;
 
 static REGISTERED: OnceLock<Vec<Registered>> = OnceLock::new();
 
-/// Registers a program's own functions, once, before it reads a configuration.
+/// Registers a program's own functions, once, before it reads a configuration. They hide functions of every program with
+/// the same names.
 ///
 /// # Errors
-/// If a name is not allowed or taken, or functions were registered before.
+/// If a name is not allowed or given twice, or functions were registered before.
 pub fn register(functions: &[Registered]) -> Result<(), String> {
     for (index, function) in functions.iter().enumerate() {
         let name = function.name();
         if !is_name(name) {
             return Err(format!("function {name:?}: a name has lower case letters, digits and _"));
         }
-        let is_taken = functions[..index].iter().any(|other| other.name() == name);
-        if is_taken || builtin::find(name).is_some() {
-            return Err(format!("function {name}: the name is taken; choose another one"));
+        if functions[..index].iter().any(|other| other.name() == name) {
+            return Err(format!("function {name} is given twice: give each one a name of its own"));
         }
     }
     REGISTERED
@@ -119,6 +119,7 @@ impl<'a> Window<'a> {
     pub fn iter(&self) -> impl Iterator<Item = f64> + Clone + '_ {
         let room = self.values.len();
         let (count, next) = ((self.head[0] as usize).min(room), self.head[1] as usize % room);
-        (0..count).map(move |index| self.values[(next + room - count + index) % room])
+        let (newer, older) = self.values.split_at(next);
+        older.iter().chain(newer).skip(room - count).copied()
     }
 }

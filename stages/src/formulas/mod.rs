@@ -42,10 +42,12 @@ pub fn functions_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> BTreeMap<St
     functions
 }
 
-/// True if the text can name a formula or an alert: up to 64 letters, digits and `_`, in lower case, a letter first.
+/// True if the text can name a formula or an alert: up to 64 letters, digits and `_`, in lower case, a letter first. Words
+/// of the language cannot.
 pub fn is_name(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase();
     text.len() <= 64
+        && !["and", "or", "not"].contains(&text)
         && text.bytes().next().is_some_and(is_letter)
         && text.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit() || byte == b'_')
 }

@@ -1,6 +1,6 @@
 //! Programs: expressions as a list of steps, each on results of steps before it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,6 +13,13 @@ use crate::StageConfig;
 
 /// Most numbers of state of a symbol under one specification of bars: 64 KiB.
 const STATE_LEN_MAX: usize = 8_192;
+
+/// The formula or alert whose steps are made.
+struct Owner<'a> {
+    name: &'a str,
+    /// Its number of state that is 1 after a panic; `None` if it calls no registered function.
+    failed: Option<usize>,
+}
 
 /// The formulas and alerts of a configuration, ready to run.
 #[derive(Debug, Default)]
@@ -29,8 +36,9 @@ pub(crate) struct Program {
 struct Alert {
     name: String,
     condition: usize,
-    /// Steps of the two sides of a comparison; `None` for other conditions.
+    /// Steps of the two sides of a comparison or crossing; `None` for other conditions.
     sides: Option<[usize; 2]>,
+    is_crossing: bool,
     /// State: 0 after a null, 1 outside the condition, 2 within it.
     state: usize,
 }
@@ -38,6 +46,8 @@ struct Alert {
 #[derive(Debug)]
 enum Step {
     Number(f64),
+    /// The result of a step; null once the number of state is 1.
+    Unless(usize, usize),
     Input(usize),
     Unary(Unary, usize),
     Binary(Binary, [usize; 2]),
@@ -49,7 +59,7 @@ struct Call {
     series: Vec<usize>,
     constants: Vec<f64>,
     state: Range<usize>,
-    /// State of a registered function that is 1 after a panic, and the formula or alert with the call.
+    /// For a registered function: the number of state that is 1 after a panic, and the formula or alert with the call.
     failed: Option<(usize, String)>,
 }
 
@@ -79,6 +89,8 @@ pub(crate) struct Occurred {
 #[derive(Debug, Default)]
 pub(crate) struct Computed {
     steps: Vec<f64>,
+    /// Room for the series of a call.
+    series: Vec<f64>,
     /// Values of the formulas, bar by bar.
     pub(crate) values: Vec<f64>,
     /// Alerts and faults, bar by bar.
@@ -98,34 +110,19 @@ impl Computed {
 }
 
 impl Program {
-    /// The program of a configuration without mistakes.
+    /// The program of a configuration that was [checked](StageConfig::check).
     pub(crate) fn of(config: &StageConfig) -> Self {
-        Self::compile(&config.formulas, &config.alerts)
+        Self::compile(config)
             .unwrap_or_else(|mistakes| unreachable!("the configuration was checked: {mistakes:?}"))
     }
 
-    /// All mistakes of the formulas and alerts of a configuration.
+    /// All mistakes of the formulas and alerts of a configuration, recorded ones as well.
     pub(crate) fn check(config: &StageConfig) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
         for (field, texts) in [("formulas", &config.formulas), ("alerts", &config.alerts)] {
             if texts.len() > FORMULAS_MAX {
-                mistakes.push(ParameterMistake::new(
-                    field,
-                    texts.len(),
-                    format!("at most {FORMULAS_MAX} are allowed"),
-                ));
-            }
-            for name in texts.keys() {
-                let wrong = if !is_name(name) {
-                    "a name has up to 64 lower case letters, digits and _, a letter first"
-                } else if inputs::place(name).is_some() || function_of(name).is_some() {
-                    "the name is one of a bar's numbers or a function: choose another one"
-                } else if field == "alerts" && config.formulas.contains_key(name) {
-                    "a formula has this name: choose another one"
-                } else {
-                    continue;
-                };
-                mistakes.push(ParameterMistake::new(field, name, wrong));
+                let allowed = format!("at most {FORMULAS_MAX} are allowed");
+                mistakes.push(ParameterMistake::new(field, texts.len(), allowed));
             }
         }
         for (name, version) in &config.functions {
@@ -139,62 +136,94 @@ impl Program {
             mistakes.push(ParameterMistake::new("functions", format!("{name} version {version}"), wrong));
         }
         if mistakes.is_empty()
-            && let Err(found) = Self::compile(&config.formulas, &config.alerts)
+            && let Err(found) = Self::compile(config)
         {
             mistakes.extend(found);
         }
         mistakes
     }
 
-    fn compile(
-        formulas: &BTreeMap<String, String>,
-        alerts: &BTreeMap<String, String>,
-    ) -> Result<Self, Vec<ParameterMistake>> {
+    /// Names of formulas and alerts that mean something else already. Recorded ones are allowed: bars may have got numbers
+    /// of these names since.
+    pub(crate) fn check_names(config: &StageConfig) -> Vec<ParameterMistake> {
         let mut mistakes = Vec::new();
-        let mut parsed = |field: &'static str, texts: &BTreeMap<String, String>| {
-            let mut expressions = BTreeMap::new();
-            for (name, text) in texts {
-                match parse(text) {
-                    Ok(expression) => drop(expressions.insert(name.clone(), expression)),
-                    Err(mistake) => mistakes.push(said(field, name, text, &mistake)),
-                }
+        for (field, name, text) in named(config) {
+            let wrong = if !is_name(name) {
+                "a name has up to 64 lower case letters, digits and _, a letter first; and, or, not are no names"
+            } else if inputs::place(name).is_some() {
+                "a number of bars or an indicator has this name: choose another one"
+            } else if function_of(name).is_some() {
+                "a function has this name: choose another one"
+            } else if field == "alerts" && config.formulas.contains_key(name) {
+                "a formula has this name: choose another one"
+            } else {
+                continue;
+            };
+            mistakes.push(ParameterMistake::new(format!("{field}[{name}]"), text, wrong));
+        }
+        mistakes
+    }
+
+    fn compile(config: &StageConfig) -> Result<Self, Vec<ParameterMistake>> {
+        let mut mistakes = Vec::new();
+        let [mut formulas, mut alerts] = [BTreeMap::new(), BTreeMap::new()];
+        for (field, name, text) in named(config) {
+            let trees = if field == "formulas" { &mut formulas } else { &mut alerts };
+            match parse(text) {
+                Ok(tree) => drop(trees.insert(name, tree)),
+                Err(mistake) => mistakes.push(said(field, name, text, &mistake)),
             }
-            expressions
-        };
-        let (formula_trees, alert_trees) = (parsed("formulas", formulas), parsed("alerts", alerts));
+        }
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
         let mut program = Self::default();
-        for name in in_order(&formula_trees)? {
-            match program.step_of(&formula_trees[name], name) {
-                Ok(step) => program.formulas.push((name.clone(), step)),
-                Err(mistake) => mistakes.push(said("formulas", name, &formulas[name], &mistake)),
+        for name in in_order(&formulas)? {
+            match program.formula_of(name, &formulas[name]) {
+                Ok(step) => program.formulas.push((name.to_owned(), step)),
+                Err(mistake) => mistakes.push(said("formulas", name, &config.formulas[name], &mistake)),
             }
         }
-        for (name, tree) in &alert_trees {
+        for (name, tree) in &alerts {
             match program.alert_of(name, tree) {
                 Ok(alert) => program.alerts.push(alert),
-                Err(mistake) => mistakes.push(said("alerts", name, &alerts[name], &mistake)),
+                Err(mistake) => mistakes.push(said("alerts", name, &config.alerts[*name], &mistake)),
             }
         }
         if program.state_len > STATE_LEN_MAX {
-            let words = format!("formulas and alerts keep at most {STATE_LEN_MAX} numbers: use fewer bars");
-            mistakes.push(ParameterMistake::new("formulas", program.state_len, words));
+            let found = program.state_len;
+            let words =
+                format!("all of them keep {found} numbers, and {STATE_LEN_MAX} are allowed: use fewer bars");
+            mistakes.push(ParameterMistake::new("formulas", found, words));
         }
         if mistakes.is_empty() { Ok(program) } else { Err(mistakes) }
     }
 
+    /// The step with a formula's value: null once one of its own functions panicked.
+    fn formula_of(&mut self, name: &str, tree: &Expression) -> Result<usize, Mistake> {
+        let mut owner = Owner { name, failed: None };
+        let step = self.step_of(tree, &mut owner)?;
+        Ok(self.unless(owner.failed, step))
+    }
+
+    fn unless(&mut self, failed: Option<usize>, step: usize) -> usize {
+        failed.map_or(step, |failed| self.push(Step::Unless(failed, step)))
+    }
+
     fn alert_of(&mut self, name: &str, tree: &Expression) -> Result<Alert, Mistake> {
-        let condition = self.step_of(tree, name)?;
-        let sides = match &self.steps[condition] {
-            Step::Binary(operator, sides) if is_comparison(*operator) => Some(*sides),
-            Step::Call(call) if ["crosses_above", "crosses_below"].contains(&call.function.name()) => {
-                Some([call.series[0], call.series[1]])
+        let mut owner = Owner { name, failed: None };
+        let step = self.step_of(tree, &mut owner)?;
+        let (sides, is_crossing) = match (tree, &self.steps[step]) {
+            (Expression::Binary { .. }, Step::Binary(operator, sides)) if is_comparison(*operator) => {
+                (Some(*sides), false)
             }
-            _ => None,
+            (Expression::Call { name, .. }, Step::Call(call)) if is_crossing(name) => {
+                (Some([call.series[0], call.series[1]]), true)
+            }
+            _ => (None, false),
         };
-        Ok(Alert { name: name.to_owned(), condition, sides, state: self.keep(1).start })
+        let condition = self.unless(owner.failed, step);
+        Ok(Alert { name: name.to_owned(), condition, sides, is_crossing, state: self.keep(1).start })
     }
 
     /// Reserves numbers of state.
@@ -210,7 +239,7 @@ impl Program {
     }
 
     /// The step that computes an expression of this formula or alert.
-    fn step_of(&mut self, tree: &Expression, owner: &str) -> Result<usize, Mistake> {
+    fn step_of(&mut self, tree: &Expression, owner: &mut Owner<'_>) -> Result<usize, Mistake> {
         let step = match tree {
             Expression::Number(number) => Step::Number(*number),
             Expression::Name { name, at } => {
@@ -233,10 +262,15 @@ impl Program {
         name: &str,
         at: usize,
         arguments: &[Expression],
-        owner: &str,
+        owner: &mut Owner<'_>,
     ) -> Result<Step, Mistake> {
         let function = function_of(name).ok_or_else(|| {
-            Mistake::new(at, format!("no function {name}: the book lists those that every program has"))
+            Mistake::new(
+                at,
+                format!(
+                    "no function {name}: docs/formulas.md lists all, and a program of yours may register more"
+                ),
+            )
         })?;
         let takes = (function.series(), function.constants());
         if arguments.len() != takes.0 + takes.1.len() {
@@ -249,8 +283,11 @@ impl Program {
             .map(|(given, constant)| constant_of(given, constant, at, name))
             .collect::<Result<Vec<_>, _>>()?;
         let series = series.iter().map(|one| self.step_of(one, owner)).collect::<Result<Vec<_>, _>>()?;
-        let is_own = builtin::find(name).is_none();
-        let failed = is_own.then(|| (self.keep(1).start, owner.to_owned()));
+        let is_own = registered(name).is_some();
+        let failed = is_own.then(|| {
+            let failed = *owner.failed.get_or_insert_with(|| self.keep(1).start);
+            (failed, owner.name.to_owned())
+        });
         let state = self.keep(function.state_len(&constants));
         Ok(Step::Call(Call { function, series, constants, state, failed }))
     }
@@ -279,19 +316,21 @@ impl Program {
     pub(crate) fn run(&self, row: u32, inputs: &[f64], state: &mut [f64], computed: &mut Computed) {
         computed.steps.clear();
         for step in &self.steps {
-            let results = &computed.steps;
+            let (results, series) = (&computed.steps, &mut computed.series);
             let value = match step {
                 Step::Number(number) => *number,
+                Step::Unless(failed, of) if state[*failed] == 0.0 => results[*of],
+                Step::Unless(..) => f64::NAN,
                 Step::Input(place) => inputs[*place],
                 Step::Unary(operator, of) => unary(*operator, results[*of]),
                 Step::Binary(operator, [left, right]) => binary(*operator, results[*left], results[*right]),
-                Step::Call(call) => call.run(results, state).unwrap_or_else(|name| {
+                Step::Call(call) => call.run(results, state, series).unwrap_or_else(|name| {
                     computed.push(row, SignalKind::Fault, name, [0.0; 2]);
                     f64::NAN
                 }),
             };
-            // One pattern of null on all processors, and no infinity.
-            computed.steps.push(if value.is_finite() { value } else { f64::NAN });
+            // One pattern of null and one 0 on all processors, and no infinity.
+            computed.steps.push(if value.is_finite() { value + 0.0 } else { f64::NAN });
         }
         computed.values.extend(self.formulas.iter().map(|(_, step)| computed.steps[*step]));
         for alert in &self.alerts {
@@ -314,7 +353,8 @@ impl Alert {
         } else {
             2.0
         };
-        let enters = was_outside && *state == 2.0;
+        // A crossing looks at the bar before by itself.
+        let enters = (was_outside || self.is_crossing) && *state == 2.0;
         enters.then(|| self.sides.map_or([condition, 0.0], |sides| sides.map(|side| results[side])))
     }
 }
@@ -324,16 +364,17 @@ impl Call {
     ///
     /// # Errors
     /// The formula or alert with the call, if a registered function panics.
-    fn run(&self, results: &[f64], state: &mut [f64]) -> Result<f64, &str> {
-        let series: Vec<f64> = self.series.iter().map(|step| results[*step]).collect();
+    fn run(&self, results: &[f64], state: &mut [f64], series: &mut Vec<f64>) -> Result<f64, &str> {
+        series.clear();
+        series.extend(self.series.iter().map(|step| results[*step]));
         let Some((failed, name)) = &self.failed else {
-            return Ok(self.function.next(&self.constants, &mut state[self.state.clone()], &series));
+            return Ok(self.function.next(&self.constants, &mut state[self.state.clone()], series));
         };
         if state[*failed] != 0.0 {
             return Ok(f64::NAN);
         }
         let own = &mut state[self.state.clone()];
-        let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, own, &series)));
+        let next = catch_unwind(AssertUnwindSafe(|| self.function.next(&self.constants, own, series)));
         next.map_err(|_| {
             // A half-done state must not reach a snapshot.
             state[self.state.clone()].fill(0.0);
@@ -381,7 +422,19 @@ fn binary(operator: Binary, left: f64, right: f64) -> f64 {
 }
 
 fn function_of(name: &str) -> Option<Registered> {
-    builtin::find(name).map(|function| function as Registered).or_else(|| registered(name))
+    registered(name).or_else(|| builtin::find(name).map(|function| function as Registered))
+}
+
+fn is_crossing(function: &str) -> bool {
+    ["crosses_above", "crosses_below"].contains(&function) && registered(function).is_none()
+}
+
+/// All formulas and alerts: field, name and text.
+fn named(config: &StageConfig) -> impl Iterator<Item = (&'static str, &str, &str)> {
+    let texts = [("formulas", &config.formulas), ("alerts", &config.alerts)];
+    texts.into_iter().flat_map(|(field, texts)| {
+        texts.iter().map(move |(name, text)| (field, name.as_str(), text.as_str()))
+    })
 }
 
 /// A call of the function, such as `zscore(x, bars)`.
@@ -416,28 +469,38 @@ fn unknown_name(name: &str, at: usize) -> Mistake {
 
 fn said(field: &str, name: &str, text: &str, mistake: &Mistake) -> ParameterMistake {
     let column = text[..mistake.at].chars().count() + 1;
-    ParameterMistake::new(field, text, format!("{name}, column {column}: {}", mistake.words))
+    ParameterMistake::new(format!("{field}[{name}]"), text, format!("column {column}: {}", mistake.words))
 }
 
 /// Names of the formulas, each behind those that it reads; by name where that leaves a choice.
-fn in_order(trees: &BTreeMap<String, Expression>) -> Result<Vec<&String>, Vec<ParameterMistake>> {
-    let mut order: Vec<&String> = Vec::new();
+fn in_order<'a>(trees: &BTreeMap<&'a str, Expression>) -> Result<Vec<&'a str>, Vec<ParameterMistake>> {
+    if let Some(name) = trees.keys().find(|name| reads(trees, name).contains(**name)) {
+        let words = "it reads itself, perhaps by others: a formula cannot depend on its own value";
+        return Err(vec![ParameterMistake::new(format!("formulas[{name}]"), name, words)]);
+    }
+    let mut order: Vec<&str> = Vec::new();
     while order.len() < trees.len() {
-        let waits = |name: &String| {
-            let mut waits = false;
-            trees[name].visit_names(&mut |other| {
-                waits |= trees.contains_key(other) && !order.iter().any(|done| *done == other);
-            });
-            waits
+        let is_next = |name: &&&str| {
+            let waits = |read: &String| trees.contains_key(read.as_str()) && !order.contains(&read.as_str());
+            !order.contains(*name) && !reads(trees, name).iter().any(waits)
         };
-        let next: Vec<&String> = trees.keys().filter(|name| !order.contains(name) && !waits(name)).collect();
-        if next.is_empty() {
-            let circle: Vec<&str> =
-                trees.keys().filter(|name| !order.contains(name)).map(String::as_str).collect();
-            let words = "they read each other: a formula cannot depend on itself";
-            return Err(vec![ParameterMistake::new("formulas", circle.join(", "), words)]);
-        }
+        let next: Vec<&str> = trees.keys().filter(is_next).copied().collect();
         order.extend(next);
     }
     Ok(order)
+}
+
+/// Names that a formula reads, itself or by other formulas.
+fn reads(trees: &BTreeMap<&str, Expression>, name: &str) -> BTreeSet<String> {
+    let (mut seen, mut waiting) = (BTreeSet::new(), vec![name.to_owned()]);
+    while let Some(next) = waiting.pop() {
+        if let Some(tree) = trees.get(next.as_str()) {
+            tree.visit_names(&mut |read| {
+                if seen.insert(read.to_owned()) {
+                    waiting.push(read.to_owned());
+                }
+            });
+        }
+    }
+    seen
 }

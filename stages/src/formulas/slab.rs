@@ -35,9 +35,7 @@ impl FormulaSlab {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         if self.width > 0 {
             put_u32(out, self.width as u32);
-            // Processors have nulls of several patterns.
-            let bits = |number: &f64| if number.is_nan() { f64::NAN } else { *number }.to_bits();
-            self.numbers.iter().for_each(|number| put_u64(out, bits(number)));
+            self.numbers.iter().for_each(|number| put_u64(out, canonical(*number).to_bits()));
         }
     }
 
@@ -52,10 +50,14 @@ impl FormulaSlab {
                 found: format!("formulas with {found} numbers, not {}", slab.width),
             });
         }
-        slab.numbers.reserve(slots * slab.width);
         for _ in 0..slots * slab.width {
-            slab.numbers.push(f64::from_bits(get_u64(bytes, "state of a formula")?));
+            slab.numbers.push(canonical(f64::from_bits(get_u64(bytes, "state of a formula")?)));
         }
         Ok(slab)
     }
+}
+
+/// The number, with one pattern for null: processors have several.
+fn canonical(number: f64) -> f64 {
+    if number.is_nan() { f64::NAN } else { number }
 }

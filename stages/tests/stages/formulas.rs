@@ -160,6 +160,17 @@ fn the_book_lists_all_names_and_functions() {
     assert_eq!(rows, inputs.chain(functions).collect::<Vec<_>>());
 }
 
+/// Processors differ in the greater one of 0 and -0, so there is only one 0.
+#[test]
+fn zero_has_one_sign() {
+    for text in
+        ["-(close - close)", "highest(0 * -close, 2)", "lowest(0 * -close, 2)", "min(0, -0)", "max(-0, 0)"]
+    {
+        let value = values_of(text, &[1.0, 2.0])[1];
+        assert_eq!(value.map(f64::to_bits), Some(0), "{text}");
+    }
+}
+
 #[test]
 fn formulas_read_formulas_and_indicators_in_any_order() {
     let mut config = config(&["tick:1"], SECOND_NS);
@@ -173,8 +184,13 @@ fn formulas_read_formulas_and_indicators_in_any_order() {
 
 #[test]
 fn an_alert_comes_at_the_bar_that_enters_its_condition() {
-    let alerts = [("above", "close > 3"), ("one_of_two", "close > 5 or close < 2")];
-    let config = with(config(&["tick:1"], SECOND_NS), &[], &alerts);
+    let alerts = [
+        ("above", "close > 3"),
+        ("by_formula", "is_low"),
+        ("crossing", "crosses_below(close, 3)"),
+        ("one_of_two", "close > 5 or close < 2"),
+    ];
+    let config = with(config(&["tick:1"], SECOND_NS), &[("is_low", "close < 2")], &alerts);
     let found: Vec<_> = signals_of(&config, &[4.0, 2.0, 6.0, 7.0, 3.0, 1.0, 4.0])
         .into_iter()
         .filter(|signal| signal.kind == SignalKind::Alert)
@@ -183,10 +199,14 @@ fn an_alert_comes_at_the_bar_that_enters_its_condition() {
         })
         .collect();
     let alert = |offset, name: &str, value, threshold| (offset, name.to_owned(), value, threshold);
-    // The first bar enters nothing.
+    // The first bar enters nothing, whatever its condition.
     let expected = [
+        // A crossing looks at the bar before by itself.
+        alert(1, "crossing", 2.0, 3.0),
         alert(2, "above", 6.0, 3.0),
         alert(2, "one_of_two", 1.0, 0.0),
+        alert(5, "by_formula", 1.0, 0.0),
+        alert(5, "crossing", 1.0, 3.0),
         alert(5, "one_of_two", 1.0, 0.0),
         alert(6, "above", 4.0, 3.0),
     ];
@@ -195,7 +215,11 @@ fn an_alert_comes_at_the_bar_that_enters_its_condition() {
 
 #[test]
 fn a_function_that_panics_costs_its_formula_alone() {
-    let formulas = [("far", "reach(close, 1) + 1"), ("plain", "close + 1")];
+    let formulas = [
+        ("far", "coalesce(reach(close, 1) + reach(close, 2), 0) + 1"),
+        ("plain", "close + 1"),
+        ("reader", "far + 1"),
+    ];
     let config = with(config(&["tick:1"], SECOND_NS), &formulas, &[("far_away", "reach(close, 2) > 1")]);
     let signals = signals_of(&config, &[4.0, 13.37, 5.0, 9.0]);
     let faults: Vec<_> = signals
@@ -208,6 +232,7 @@ fn a_function_that_panics_costs_its_formula_alone() {
     let values =
         |name: &str| bars.iter().map(|bar| bar.further_indicators.get(name).copied()).collect::<Vec<_>>();
     assert_eq!(values("far"), [Some(1.0), None, None, None]);
+    assert_eq!(values("reader"), [Some(2.0), None, None, None]);
     assert_eq!(values("plain"), [Some(5.0), Some(14.37), Some(6.0), Some(10.0)]);
 }
 
@@ -226,41 +251,54 @@ fn prices_have_their_own_scale() {
 #[test]
 fn mistakes_name_their_formula_and_place() {
     let mistakes = |formulas: &[(&str, &str)], alerts: &[(&str, &str)]| -> Vec<String> {
-        let found = with(config(&["1s"], 0), formulas, alerts).check();
-        found
-            .into_iter()
-            .map(|ParameterMistake { field, allowed, .. }| format!("{field}: {allowed}"))
-            .collect()
+        let config = with(config(&["1s"], 0), formulas, alerts);
+        let found = config.check_names().into_iter().chain(config.check());
+        found.map(|ParameterMistake { field, allowed, .. }| format!("{field}: {allowed}")).collect()
     };
     let of = |text: &str| mistakes(&[("own", text)], &[]).join("\n");
     assert!(
         of("midd + 1").starts_with(
-            "formulas: own, column 1: no name midd: formulas read other formulas and open, high"
+            "formulas[own]: column 1: no name midd: formulas read other formulas and open, high"
         )
     );
-    assert!(of("1 + neam(close, 3)").starts_with("formulas: own, column 5: no function neam"));
-    assert_eq!(of("mean(close)"), "formulas: own, column 1: mean(x, bars) is needed");
+    assert!(of("1 + neam(close, 3)").starts_with("formulas[own]: column 5: no function neam"));
+    assert_eq!(of("mean(close)"), "formulas[own]: column 1: mean(x, bars) is needed");
     assert_eq!(
         of("mean(close, 0)"),
-        "formulas: own, column 1: bars of mean is a whole number from 1 to 1000"
+        "formulas[own]: column 1: bars of mean is a whole number from 1 to 1000"
     );
     assert_eq!(
         of("mean(close, trades)"),
-        "formulas: own, column 1: bars of mean is a whole number from 1 to 1000"
+        "formulas[own]: column 1: bars of mean is a whole number from 1 to 1000"
     );
-    assert_eq!(of("close +"), "formulas: own, column 8: the end is not a number, a name or a call");
+    assert_eq!(of("close +"), "formulas[own]: column 8: the end is not a number, a name or a call");
     let many: String = (0..9).map(|_| "mean(close, 1000) + ").collect();
     assert_eq!(
         of(&format!("{many} 1")),
-        "formulas: formulas and alerts keep at most 8192 numbers: use fewer bars"
+        "formulas: all of them keep 9018 numbers, and 8192 are allowed: use fewer bars"
     );
     assert_eq!(
-        mistakes(&[("a", "b"), ("b", "a"), ("c", "close")], &[]),
-        ["formulas: they read each other: a formula cannot depend on itself"]
+        mistakes(&[("a", "b"), ("b", "a"), ("c", "a")], &[]),
+        ["formulas[a]: it reads itself, perhaps by others: a formula cannot depend on its own value"]
     );
-    assert_eq!(mistakes(&[("close", "1")], &[]).len(), 1);
-    assert_eq!(mistakes(&[("Own", "1")], &[]).len(), 1);
-    assert_eq!(mistakes(&[("own", "1")], &[("own", "1")]).len(), 1);
+    let choose =
+        |name: &str, whose: &str| format!("formulas[{name}]: {whose} has this name: choose another one");
+    assert_eq!(mistakes(&[("close", "1")], &[]), [choose("close", "a number of bars or an indicator")]);
+    assert_eq!(mistakes(&[("mean", "1")], &[]), [choose("mean", "a function")]);
+    for name in ["Own", "", "1st", "not", "a-b"] {
+        assert!(
+            mistakes(&[(name, "1")], &[])[0].contains("a name has up to 64 lower case letters"),
+            "{name}"
+        );
+    }
+    assert_eq!(
+        mistakes(&[("own", "1")], &[("own", "1")]),
+        ["alerts[own]: a formula has this name: choose another one"]
+    );
+    // A recorded name means the formula, whatever bars have got since.
+    let recorded = with(config(&["tick:1"], SECOND_NS), &[("close", "7"), ("own", "close + 1")], &[]);
+    let signals = signals_of(&recorded, &[1.0]);
+    assert_eq!(signals[0].bar.as_ref().unwrap().further_indicators["own"], 8.0);
     let names: Vec<String> = (0..33).map(|number| format!("own{number}")).collect();
     let many: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "1")).collect();
     assert_eq!(mistakes(&many, &[]), ["formulas: at most 32 are allowed"]);
