@@ -111,6 +111,17 @@ impl Terminal {
         held.write(out)
     }
 
+    /// [`Terminal::uncover`] for an exit at once: nothing is written if another thread is writing.
+    pub fn uncover_at_exit(&self) {
+        if let Ok(mut display) = self.display.try_lock()
+            && let Display::Full(held) = &mut *display
+        {
+            let held = std::mem::take(held);
+            *display = Display::None;
+            drop(held.write(&mut io::stderr()));
+        }
+    }
+
     /// Writes without disturbing the display.
     fn write_to(&self, out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
         let live = match &mut *self.lock() {
@@ -129,6 +140,24 @@ impl Terminal {
 
     fn lock(&self) -> MutexGuard<'_, Display> {
         self.display.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Step = Box<dyn FnOnce() + Send>;
+
+/// The step that restores the terminal before an exit at once; `None` while no screen is shown.
+static BEFORE_EXIT: Mutex<Option<Step>> = Mutex::new(None);
+
+/// Sets or clears the step before an exit at once.
+pub fn before_exit(step: Option<Step>) {
+    *BEFORE_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = step;
+}
+
+/// Takes the step before an exit at once.
+pub fn restore_at_exit() {
+    let step = BEFORE_EXIT.try_lock().ok().and_then(|mut step| step.take());
+    if let Some(step) = step {
+        step();
     }
 }
 

@@ -156,7 +156,7 @@ fn integers(name: &str, column: &dyn Array) -> anyhow::Result<Vec<i64>> {
             times.collect::<Option<_>>().ok_or_else(|| anyhow!("column {name}: a time is after 2262"))?
         }
         DataType::Null => vec![0; column.len()],
-        other => bail!("column {name} has the type {other}; give a timestamp or integers"),
+        other => bail!("column {name} has the type {other}; give a timestamp with a time zone, or integers"),
     };
     // The value of a null row is undefined.
     let is_there = |row: usize| !column.is_null(row);

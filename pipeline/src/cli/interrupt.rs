@@ -140,6 +140,7 @@ fn is_ignored(number: u32) -> bool {
 
 #[expect(clippy::disallowed_methods, reason = "a second signal means: now, without the drain that hangs")]
 fn kill() -> ! {
+    crate::terminal::restore_at_exit();
     process::exit(KILLED)
 }
 

@@ -187,6 +187,9 @@ pub fn execute(
         live.show(Some(unread()));
     }
     drop(stop_market);
+    if !market.is_finished() {
+        live.close_view();
+    }
     let fed = market.join().expect("the market returns its errors");
     // The send fails if the engine has already failed and ended.
     let ticks = end_offsets(&*log, &settings.topics.names.ticks)?;
@@ -196,6 +199,7 @@ pub fn execute(
     while let Err(RecvTimeoutError::Timeout) = engine_gone.recv_timeout(live.pace()) {
         live.show(Some(unread()));
     }
+    live.close_view();
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
     if let Some(otlp) = otlp {

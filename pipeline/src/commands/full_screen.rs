@@ -12,7 +12,7 @@ use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
 
 use crate::logging::{LogFormat, NOTICE};
-use crate::terminal::{Cover, Terminal};
+use crate::terminal::{Cover, Terminal, before_exit};
 
 /// A screen, until it is dropped. Log lines and panics of all threads wait for its end if standard error is the same
 /// terminal.
@@ -30,6 +30,11 @@ impl FullScreen {
         let cover = log.cover();
         hold_panics(log);
         let restored = Restored;
+        let at_exit = log.clone();
+        before_exit(Some(Box::new(move || {
+            drop(ratatui::try_restore());
+            at_exit.uncover_at_exit();
+        })));
         enable_raw_mode()?;
         #[expect(clippy::disallowed_methods, reason = "what is drawn is made printable before")]
         let (mut out, drawn) = (io::stdout(), io::stdout());
@@ -44,6 +49,7 @@ struct Restored;
 
 impl Drop for Restored {
     fn drop(&mut self) {
+        before_exit(None);
         // A closed terminal needs no restoring.
         drop(ratatui::try_restore());
     }

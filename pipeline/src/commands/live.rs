@@ -84,10 +84,12 @@ impl Live {
     /// Shows the current state. `unread_ticks` is the number of unread ticks in the log, if it is known.
     pub(super) fn show(&mut self, unread_ticks: Option<u64>) {
         if let Some(view) = &mut self.view {
-            if view.step() {
+            // Lines of a file or of a program go on beside the view.
+            if !view.step() {
+                self.end_view();
+            } else if self.terminal.is_covered() {
                 return;
             }
-            self.end_view();
         }
         let is_measured = self.measure();
         let lost = self.lost();
@@ -122,9 +124,17 @@ impl Live {
         if self.view.is_some() { View::PACE } else { REDRAW }
     }
 
+    /// Closes the view, so that the terminal is as before while the rest of the process ends.
+    pub(super) fn close_view(&mut self) {
+        self.view = None;
+    }
+
     /// Shows lines in place of the view.
     fn end_view(&mut self) {
-        self.view = None;
+        self.close_view();
+        (self.rate_since, self.rate_ticks) = (Instant::now(), self.progress.ticks.load(Ordering::Relaxed));
+        self.lane_busy_ns =
+            self.progress.lanes.iter().map(|lane| lane.busy_ns.load(Ordering::Relaxed)).collect();
         let new_screen = || Screen::new(self.total_ticks, self.hot_state.is_some(), &self.terminal);
         self.screen = self.terminal.is_watched().then(new_screen);
     }

@@ -137,6 +137,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         live.show(None);
         thread::park_timeout(REDRAW);
     }
+    live.close_view();
     let summary = engine.join().expect("the engine returns its errors");
     let hot_status = hot_state.map(HotState::stop);
     if let Some(otlp) = otlp {

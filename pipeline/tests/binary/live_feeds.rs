@@ -240,7 +240,7 @@ fn missing_trades_are_named_and_repeated_ones_are_published_once() {
     assert!(warned.contains(": 3 trades are missing\n"), "the cut when it is checked: {warned}");
     assert!(told.contains(": 2 trades are missing\n"), "the cut at the end: {told}");
     assert!(told.contains("\n2 gaps in all, with 3 missing trades, without 1 that came later\n"), "{told}");
-    let counted = ", 1 repeated and left out, 1 trade out of order and published, 1 of them counted as missing before\n";
+    let counted = ", 1 repeated and left out, 1 trade out of order, 1 of them counted as missing before\n";
     assert!(told.contains(counted), "{told}");
     assert!(told.starts_with("published 7 ticks "), "{told}");
     let bad = std::fs::read_to_string(folder.join("live.jsonl.bad")).expect("the repeated trade");

@@ -287,7 +287,8 @@ impl PartitionFollower {
         Ok(None)
     }
 
-    /// Skips records before an offset that another process compares. The state at their end is in a snapshot.
+    /// Skips records before an offset that another process compares. The next own record begins with a snapshot, or with
+    /// all ticks since the beginning of the partition.
     fn pass_over(&mut self, to: i64) {
         if self.next.is_none_or(|next| next < to) {
             (self.next, self.state, self.outputs) = (Some(to), None, None);

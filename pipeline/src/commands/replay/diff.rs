@@ -100,7 +100,7 @@ fn fields(unlike: &[Unlike], room: Room) -> String {
     let row = |one: &Unlike| vec![format!("  {}", one.field), shown(&one.a), shown(&one.b)];
     let rows: Vec<Vec<String>> = unlike.iter().map(row).collect();
     let heads = [Head::text("  field", 16), Head::text("A", WORDS_MIN), Head::text("B", WORDS_MIN)];
-    table(&heads, &[], &rows, room)
+    table(&heads, &["A", "B"], &rows, room)
 }
 
 fn push_parted(text: &mut String, parted: &Parted, found: &Diff, room: Room) {

@@ -226,7 +226,9 @@ impl LivePage {
         let (Some(symbol), Some(bar)) = (parameter(query, "symbol"), parameter(query, "bar")) else {
             return Answer::Wrong("give a symbol and a bar, as in /candles.json?symbol=SYNTH:AAAA&bar=1s");
         };
-        let missing = format!("no {bar:?} bars of {symbol:?} have been read so far");
+        let missing = format!(
+            "no {bar:?} bars of {symbol:?} are kept: none were read so far, or the page has no room for more symbols"
+        );
         let made = self.cache.get(symbol, bar, |symbol, bar| {
             let series = self.shared.series.lock().unwrap_or_else(PoisonError::into_inner);
             let candles = series.candles(symbol, bar)?;

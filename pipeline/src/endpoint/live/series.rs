@@ -16,7 +16,7 @@ const SERIES_MAX: usize = 10_000;
 const RECORDS_MAX: usize = 200;
 /// Greatest size of all that is kept, in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// Greatest size of a record; a longer one is counted alone.
+/// Greatest size of a record; a longer one is left out.
 const RECORD_BYTES_MAX: usize = 16 << 10;
 /// Size of a record besides its bytes, and of a symbol or a series besides its name: their places in lists.
 const RECORD_BYTES: usize = 96;
@@ -74,6 +74,14 @@ impl Series {
         let is_new = !symbol.bars.contains_key(spec);
         let of_series = if is_new { spec.len() + NAME_BYTES } else { 0 };
         let bytes = encoded.len() + RECORD_BYTES + of_series;
+        // The newest of a series replaces its oldest where there is no room for more.
+        if self.bytes + bytes > self.bytes_max
+            && self.records_max == 1
+            && let Some(of) = symbol.bars.get_mut(spec)
+        {
+            let kept = if signal.bar.is_some() { &mut of.bars } else { &mut of.signals };
+            self.bytes -= cut(kept, 0);
+        }
         if (is_new && self.count >= SERIES_MAX) || !self.has_room(bytes) {
             return;
         }

@@ -27,7 +27,7 @@ pub fn counts(counts: &LiveCounts, connections: u64) -> String {
         }
     }
     if *earlier > 0 {
-        text += &format!(", {} out of order and published", number(*earlier, "trade"));
+        text += &format!(", {} out of order", number(*earlier, "trade"));
     }
     if *recovered > 0 {
         text += &format!(", {} of them counted as missing before", HumanCount(*recovered));
