@@ -179,7 +179,7 @@ mod tests {
         let risk = json!({"type": "historical", "confidence": 0.9, "returns": [0.1]});
         assert_eq!(of(request(65_536, &risk)).expect("whole").len(), 1);
         let refused = of(request(65_537, &risk)).expect_err("too many").0;
-        assert!(refused.starts_with("65537 positions; value at risk"), "{refused}");
+        assert!(refused.starts_with("65537 positions are too many: value at risk"), "{refused}");
     }
 
     fn error(code: &str, field: &str) -> serde_json::Value {

@@ -168,7 +168,7 @@ fn networks_that_cannot_be_used_are_said_with_their_file() {
     check(&of_file("long", &[&bytes[..], &[0; 1 << 20]].concat()), "but at most 65536 are allowed");
     check(
         &format!("dqn:{PAPER}"),
-        "is for 16 lanes, but there are 4: train one for 4 lanes, or one of the architecture `improved`",
+        "is for 16 lanes, but there are 4. Train one for 4 lanes, or one of the architecture `improved`",
     );
     check("dqn:0123abcd", "which a simulation cannot look up: give the file, as dqn:FILE");
 }
