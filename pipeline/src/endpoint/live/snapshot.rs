@@ -193,7 +193,7 @@ pub struct Signal {
     pub place: String,
     /// Its symbol.
     pub symbol: String,
-    /// Its kind, such as `BAR` or `EMA_CROSS_UP`.
+    /// Its kind, such as `BAR` or `EMA_CROSS_UP`; for alerts of formulas with the name, as `ALERT wide`.
     pub kind: String,
     /// Specification of its bar.
     pub bar: String,
