@@ -140,7 +140,8 @@ fn states(parts: impl Iterator<Item = Snapshot>) -> BTreeMap<i64, BTreeMap<i32, 
     for ((offset, group), parts) in by_group {
         let complete = parts.values().all(|part| part.parts as usize == parts.len());
         if complete {
-            let state = parts.into_values().flat_map(|part| part.state).collect();
+            let mut state = Vec::with_capacity(parts.values().map(|part| part.state.len()).sum());
+            parts.values().for_each(|part| state.extend_from_slice(&part.state));
             states.entry(offset).or_default().insert(group, state);
         }
     }

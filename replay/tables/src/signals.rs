@@ -48,6 +48,7 @@ pub(crate) fn push(partition: i32, record: &Record, rows: &mut Rows) -> Result<(
     row.extend([number(|bar| bar.buy_trades), number(|bar| bar.sell_trades)]);
     row.extend(numbers.quote_sizes);
     row.push(bar.and_then(|bar| bar.quote_forgotten).into());
+    row.push(signal.name.as_deref().into());
     rows.push(&SIGNALS, &row);
     Ok(())
 }

@@ -745,7 +745,10 @@ fn a_version_of_a_policy_that_is_not_there_is_refused_by_its_name() {
         let StepError::BadConfig(mistakes) = &error else { panic!("{error}") };
         let [mistake] = &mistakes[..] else { panic!("{error}") };
         assert_eq!((mistake.field.as_str(), mistake.found.as_str()), ("risk.policy", gone));
-        assert!(mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@3 (version 1"), "{error}");
+        assert!(
+            mistake.allowed.contains("fair@1, ") && mistake.allowed.contains("linucb@3 (version 1"),
+            "{error}"
+        );
     }
 }
 

@@ -118,7 +118,7 @@ const LAYOUTS: &[Layout] = &[
             column("BAR END", TIME_WIDTH, Show::Time("bar_end_ns")),
             column("SYMBOL", 20, Show::Word("symbol")).down_to(16),
             column("BAR", 8, Show::Word("bar_spec")).down_to(5),
-            column("KIND", 14, Show::Word("kind")).down_to(8),
+            column("KIND", 14, Show::Kind).down_to(8),
             column("VALUE", 14, Show::Value),
             column("THRESHOLD", 14, Show::Float("threshold")),
             decimal("OPEN", "open_e9"),

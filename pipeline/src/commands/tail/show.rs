@@ -64,6 +64,8 @@ pub enum Show {
     Decimal(&'static str),
     /// A floating-point number.
     Float(&'static str),
+    /// The kind of a signal, with the name of the alert or fault.
+    Kind,
     /// The value of a signal; for a closed bar, its close price.
     Value,
     /// A time, ns since the epoch.
@@ -128,6 +130,10 @@ impl Show {
                 .as_f64()
                 .filter(|_| precision == Precision::Table)
                 .map_or_else(|| word(get(name)), float),
+            Show::Kind => match get("name").as_str() {
+                Some(name) => format!("{} {name}", word(get("kind"))),
+                None => word(get("kind")),
+            },
             Show::Value => {
                 let close = number(fields, "close_e9");
                 let is_close = get("value").as_f64().is_some_and(|value| close.parse() == Ok(value));

@@ -167,7 +167,10 @@ pub(super) fn shown(place: String, signal: &Signal<'_>) -> Shown {
     Shown {
         place,
         symbol: signal.symbol.to_string(),
-        kind: signal.kind.name().to_owned(),
+        kind: match &signal.name {
+            Some(name) => format!("{} {name}", signal.kind.name()),
+            None => signal.kind.name().to_owned(),
+        },
         bar: signal.bar_spec.to_string(),
         end: iso(signal.bar_end_ns),
         value: signal.value,

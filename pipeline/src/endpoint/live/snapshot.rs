@@ -194,7 +194,7 @@ pub struct Signal {
     pub place: String,
     /// Symbol of the signal.
     pub symbol: String,
-    /// Kind of the signal, such as `BAR` or `EMA_CROSS_UP`.
+    /// Kind of the signal, such as `BAR` or `EMA_CROSS_UP`; for alerts of formulas with the name, as `ALERT wide`.
     pub kind: String,
     /// Specification of the signal's bar.
     pub bar: String,

@@ -78,7 +78,7 @@ const BAR: &[Column] = &[
 const REST: &[Column] = &[
     maybe_text(
         "further_indicators",
-        "JSON with values, by name, of indicators that have no column here, such as those of another version",
+        "JSON with values, by name, of formulas and other indicators without a column here",
     ),
     maybe_bool("partial", "true if the bar lacks a part of its interval"),
     maybe_size("buy_volume", "sum of the sizes of trades with an aggressive buyer"),
@@ -88,4 +88,8 @@ const REST: &[Column] = &[
     maybe_size("bid_size", "size of the bid; 0 if it is unknown, null without a bid"),
     maybe_size("ask_size", "size of the offer; 0 if it is unknown, null without an offer"),
     maybe_bool("quote_forgotten", "true if the quote of the bar was dropped, so bid and offer are missing"),
+    maybe_text(
+        "name",
+        "name of the alert, for kind `ALERT`; of the formula or alert that failed, for kind `FAULT`",
+    ),
 ];
