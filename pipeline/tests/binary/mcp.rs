@@ -99,11 +99,11 @@ fn tools_answer_as_the_commands_do() {
 
     let verified = json_of(path, &["replay", "verify", "--outputs"], 0);
     assert_eq!(client.facts("verify", json!({"outputs": true})), verified);
-    let slowest = json_of(path, &["replay", "slowest", "3", "--since", "sequence:2"], 0);
+    let slowest = json_of(path, &["replay", "slowest", "3", "--since", "sequence:0"], 0);
     assert_eq!(slowest["signals"].as_array().map(Vec::len), Some(3));
-    let window = json!({"count": 3, "since": "sequence:2"});
+    let window = json!({"count": 3, "since": "sequence:0"});
     assert_eq!(client.facts("slowest", window), slowest);
-    let report = client.facts("report", json!({"outputs": true, "slowest": 3, "since": "sequence:2"}));
+    let report = client.facts("report", json!({"outputs": true, "slowest": 3, "since": "sequence:0"}));
     assert_eq!(report, json!({"verified": verified, "slowest": slowest}));
 
     let signal = &slowest["signals"][0]["chain"]["signal"];

@@ -72,7 +72,7 @@ pages! {
     control: "control.md", 11 run, 0 skipped;
     debugger: "debugger.md", 1 run, 3 skipped;
     export: "export.md", 6 run, 1 skipped;
-    formulas: "formulas.md", 0 run, 0 skipped;
+    formulas: "formulas.md", 0 run, 1 skipped;
     feeds: "feeds.md", 2 run, 3 skipped;
     hot_state: "hot-state.md", 0 run, 5 skipped;
     incidents: "incidents.md", 2 run, 0 skipped;

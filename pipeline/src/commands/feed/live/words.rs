@@ -192,8 +192,8 @@ mod tests {
         assert_eq!(
             counts(&all, 2),
             "received 1,234 messages over 2 connections, 1 bad or of other symbols and left out, 2 repeated and left \
-             out, 4 with a number that a tick or the symbol's scale cannot hold and left out, 3 trades out of order and \
-             published, 1 of them counted as missing before"
+             out, 4 with a number that a tick or the symbol's scale cannot hold and left out, 3 trades out of order, \
+             1 of them counted as missing before"
         );
     }
 }
