@@ -221,7 +221,7 @@ pub enum LogError {
         url: String,
         /// The operation that failed.
         doing: String,
-        /// The finding, without secrets.
+        /// The cause, without secrets.
         cause: String,
     },
     /// The cluster knows this user but does not allow the operation.

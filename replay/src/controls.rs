@@ -261,7 +261,7 @@ impl<'a> ControlCheck<'a> {
                 self.identical += 1;
                 continue;
             }
-            // The answer is surplus, because its command was another one.
+            // More answers are left than commands: this one may have lost its command.
             let is_surplus = results.len() - index > answers.len() - next;
             if let Some(of_command) =
                 self.unfit_command(process, cut, (journal, commands), result).filter(|_| is_surplus)

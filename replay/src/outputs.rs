@@ -230,7 +230,7 @@ impl OutputCheck<'_> {
             };
             let fingerprint = stages.fingerprint();
             let last_place = wanted.get(&fingerprint).copied();
-            // Snapshots after the next fold belong to that fold.
+            // A snapshot at or after the next fold's beginning is compared in the rerun of that fold.
             let later = ends.iter().filter(|(known, later, _)| *known == config && *later > fold);
             let next_fold = later.map(|(_, later, _)| *later).min().unwrap_or(i64::MAX);
             let to = end.max(last_place.unwrap_or(0).min(next_fold));

@@ -49,7 +49,7 @@ struct Evictions {
     lists: BTreeMap<(i64, u64), Evicted>,
     /// The beginning of an intake that continues in its next part.
     begun: BTreeMap<(i64, u64), Vec<u8>>,
-    /// The newest first part of an intake for each place in keys: its offset in the topic, and the key of its list.
+    /// The newest snapshot's intake at each place: the offset of its first part in the topic, and its key in `lists`.
     newest: BTreeMap<SnapshotPlace, (i64, (i64, u64))>,
     /// Existing pages, by the offset of their snapshot and by number.
     pages: BTreeSet<(i64, i32)>,

@@ -16,7 +16,7 @@ pub enum StepError {
     #[error("the scheduler knows no lanes yet; the first input of a process life must be Started")]
     NotStarted,
     /// The configuration in a `Started` input is invalid.
-    #[error("the scheduler's configuration cannot be used; correct: {}", list(.0))]
+    #[error("the scheduler's configuration has mistakes: {}", list(.0))]
     BadConfig(Vec<ConfigMistake>),
     /// The time of a step is before the time of the previous step.
     #[error("time fell from {last_ns} to {at_ns}; give each step at least the time of the one before")]
@@ -227,7 +227,7 @@ pub enum StepError {
     #[error("{TASKS_MAX} tasks are known, later rounds among them; admit fewer (risk.tasks_max)")]
     TooManyTasks,
     /// The task is not known.
-    #[error("task {task} is not known; drop a task only between Admit and Expire or Finish")]
+    #[error("task {task} is not known; drop a task only after its Admit, and before its Expire or Finish")]
     UnknownTask {
         /// The task.
         task: TaskId,
@@ -288,7 +288,7 @@ pub enum StepError {
     #[error(transparent)]
     BadNetwork(NetworkError),
     /// The hash of a network differs from the hash that the input names.
-    #[error("the network has the hash {hash}, but was given as {named}")]
+    #[error("the network has the hash {hash}, but the input names {named}")]
     OtherNetworkHash {
         /// The hash in the input.
         named: String,

@@ -250,7 +250,7 @@ impl GroupStage {
         self.run_range(rows, start..rows.len(), output);
     }
 
-    /// Notes that ticks from this event time on are seen.
+    /// Sets the event time from which on the partition can see ticks, for all symbols.
     pub(crate) fn see_since(&mut self, seen_since_ns: i64) {
         self.symbols.iter_mut().for_each(|symbol| symbol.seen_since_ns = seen_since_ns);
     }

@@ -21,9 +21,8 @@ use crate::risk::{
 };
 
 impl Core {
-    /// Opens the requests of a partition, which are read from the committed offset on; those before `found_before`
-    /// existed when it was assigned. Does nothing if this process no longer owns the partition under the same
-    /// assignment.
+    /// Begins to read the requests of a partition at the committed offset. Requests before `found_before` existed when
+    /// the partition was assigned. Does nothing if this process no longer owns the partition under the same assignment.
     pub(super) fn on_requests_opened(
         &mut self,
         partition: i32,

@@ -134,7 +134,7 @@ mod tests {
         states.seal(15, 1, &mut Sealed::default());
         let gone_out = states.gone_out();
         assert_eq!(gone_out, Some(Placed { offset: 15, place: SnapshotPlace::Second }));
-        // A lane is lost, and the state is read again before the last transaction is in the log.
+        // A lane is lost, and the state is restored while the commit of the last snapshot is not yet in the log.
         let mut states = States::new(BEGINNING, gone_out);
         assert!(!states.is_due(5, 5) && !states.is_due(19, 5), "there is a later one");
         assert!(states.is_due(20, 5));

@@ -117,7 +117,7 @@ impl OpenBar {
         unknown.saturating_add(buyers).saturating_add(sellers)
     }
 
-    /// Adds a quote, which arrived after all earlier ones, and keeps it if it is the last by event time.
+    /// Adds the next quote by arrival, and keeps it unless the kept one has a later event time.
     #[inline(always)]
     pub fn add_quote(&mut self, quote: Quote) {
         if self.quote.is_none_or(|last| quote.time_ns >= last.time_ns) {

@@ -62,7 +62,7 @@ pub enum WhatIfError {
         mistake: String,
     },
     /// The fields contradict each other, or are out of range.
-    #[error("the scheduler rejects this configuration; correct: {mistakes}")]
+    #[error("the scheduler rejects this configuration, because of these mistakes: {mistakes}")]
     BadConfig {
         /// The faults, separated by semicolons.
         mistakes: String,

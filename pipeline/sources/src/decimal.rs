@@ -26,7 +26,7 @@ pub enum DecimalError {
     RoundsToZero,
     /// The number has more digits, in total or after the point, than a 64-bit integer can hold.
     #[error(
-        "a number whose digits fit into 64 bits, up to 9223372036854775806 without the point: prices with at most 18 decimals, sizes with at most 9"
+        "a number of at most 9223372036854775806 after its decimal point is left out: prices have at most 18 decimals, sizes at most 9"
     )]
     DoesNotFit,
 }

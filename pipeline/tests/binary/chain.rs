@@ -301,7 +301,7 @@ fn mistakes(path: &Path) {
         let (_, error) = texts(&warptape_with(path, &[&["replay"], arguments, &LOG].concat(), &[]), 2);
         assert!(error.contains(expected), "{expected:?} is missing in {error}");
     };
-    refused(&["why", "signal:0:99999999"], "no such record at offset 99999999");
+    refused(&["why", "signal:0:99999999"], "no usable record at offset 99999999");
     refused(
         &["why", "SYNTH:AAZZ@2024-08-08T00:00:00Z"],
         "knows no symbol \"SYNTH:AAZZ\"; did you mean SYNTH:AAA",

@@ -411,7 +411,7 @@ fn what_is_not_there_is_named() {
     let recording = record(plan(55));
     let error = why_signal(&recording.log, &options(), 0, 1_000_000, &mut |_| {}).unwrap_err();
     assert!(
-        error.to_string().contains("signals\" partition 0 has no such record at offset 1000000"),
+        error.to_string().contains("signals\" partition 0 has no usable record at offset 1000000"),
         "{error}"
     );
     let error = why_signal(&recording.log, &options(), 9, 0, &mut |_| {}).unwrap_err();

@@ -124,7 +124,7 @@ fn the_predictive_policy_reacts_while_its_error_is_above_the_limit() {
     assert!(wrong > 800, "{wrong}");
 }
 
-/// The error is the mean distance at the horizon, divided by the mean load.
+/// The error is the mean distance between load and forecast at the horizon, divided by the mean load.
 #[test]
 fn the_error_is_measured_as_far_ahead_as_forecasts_are_used() {
     let config = AutoscaleConfig { anomaly_deviations: 0, ..config(AutoscalePolicy::Predictive) };

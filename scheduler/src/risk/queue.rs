@@ -82,12 +82,12 @@ impl Shares {
         self.tasks == 0
     }
 
-    /// All queues; empty if all queues are empty.
+    /// The queue of each lane; no item if no lane has such tasks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Queue> {
         self.by_lane.iter().filter(|_| self.tasks > 0)
     }
 
-    /// All queues, mutable; empty if all queues are empty.
+    /// The queue of each lane, mutable; no item if no lane has such tasks.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
         let lanes = if self.tasks == 0 { 0 } else { self.by_lane.len() };
         self.by_lane[..lanes].iter_mut()

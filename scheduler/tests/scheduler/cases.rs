@@ -287,9 +287,9 @@ fn bad_input_is_refused() {
         > 0 assign 0 1
         error: the scheduler knows no lanes yet; the first input of a process life must be Started
         > 5 start 1 low=1000
-        error: the scheduler's configuration cannot be used; correct: low_water_rows is 1000; it must be below high_water_rows (1000)
+        error: the scheduler's configuration has mistakes: low_water_rows is 1000; it must be below high_water_rows (1000)
         > 5 start 0
-        error: the scheduler's configuration cannot be used; correct: lanes is a list of 0; there must be from 1 to 256 lanes
+        error: the scheduler's configuration has mistakes: lanes is a list of 0; there must be from 1 to 256 lanes
         > -1 start 1
         error: time -1 is out of range; it must be from 0 to 4611686018427387903 nanoseconds since the epoch
         > 5 start 2

@@ -94,7 +94,7 @@ fn what_is_learnt_is_in_the_state_and_its_hash() {
     let nothing = Scheduler::from_checkpoint(&[&[5], &learnt_bytes[1..], &[0, 0, 0]].concat());
     let words = "its contents need only version 4".to_owned();
     assert_eq!(nothing.unwrap_err(), CheckpointError::Damaged(words));
-    // The bytes of a scheduler without a start, followed by learnt state.
+    // The checkpoint of a scheduler before its input `Started`, followed by learnt state.
     let mut before_the_start = Scheduler::new().checkpoint();
     before_the_start.truncate(2);
     before_the_start.extend(&learnt_bytes[plain_bytes.len() - 5..]);

@@ -619,7 +619,7 @@ fn tasks_go_when_they_are_withdrawn_or_their_partition_is() {
         admit 1: Interactive of a, 2 known
         > 20 drop 0
         > 20 drop 0
-        error: task 0 is not known; drop a task only between Admit and Expire or Finish
+        error: task 0 is not known; drop a task only after its Admit, and before its Expire or Finish
         > 30 done 0 0 100
         slice 1 of 1 on 0: 0..1 (Interactive of a after 1, 1 waiting, 0 fs, finish 30)
         > 40 task 2 partition=0

@@ -73,7 +73,7 @@ builtin! {
     "max"(2, NONE) "the greater of `x` and `y`", |_| 0, |_, _, x| either(x, x[0] >= x[1]);
     "if"(3, NONE) "`y` if `x` is not 0, else `z`", |_| 0, |_, _, x| choose(x);
     "coalesce"(2, NONE) "`x`; `y` if `x` is null", |_| 0, |_, _, x| if x[0].is_nan() { x[1] } else { x[0] };
-    "lag"(1, BARS) "`x` so many bars before; needs one value more", |n| Window::state_len(n + 1), |_, state, x| lag(state, x[0]);
+    "lag"(1, BARS) "`x` of the bar that is `bars` bars earlier; needs `bars + 1` values in a row", |n| Window::state_len(n + 1), |_, state, x| lag(state, x[0]);
     "change"(1, BARS) "`x - lag(x, bars)`", |n| Window::state_len(n + 1), |_, state, x| x[0] - lag(state, x[0]);
     "sum"(1, BARS) "sum of the last values, from the oldest to the newest", Window::state_len, |_, state, x| full(state, x[0], sum);
     "mean"(1, BARS) "`sum(x, bars) / bars`", Window::state_len, |_, state, x| full(state, x[0], mean);
@@ -81,9 +81,9 @@ builtin! {
     "zscore"(1, BARS) "`(x - mean) / std` of the last values, `x` among them; 0 if all are equal", Window::state_len, |_, state, x| zscore(state, x[0]);
     "highest"(1, BARS) "greatest of the last values", Window::state_len, |_, state, x| full(state, x[0], |window| farthest(window, |value, most| value > most));
     "lowest"(1, BARS) "least of the last values", Window::state_len, |_, state, x| full(state, x[0], |window| farthest(window, |value, least| value < least));
-    "ema"(1, BARS) "`e + (x - e) * (2 / (bars + 1))`, where the first `e` is the mean of the first values; null at a null, which changes nothing", |_| 2, ema;
+    "ema"(1, BARS) "`e + (x - e) * (2 / (bars + 1))`, where the first `e` is the mean of the first `bars` values. If `x` is null, the result is null and `e` stays", |_| 2, ema;
     "correlation"(2, BARS) "Pearson's correlation of the last values of `x` and `y`; null if one of them never changes", |n| 2 * Window::state_len(n), |n, state, x| correlation(n, state, x);
-    "bars_since"(1, NONE) "bars since `x` was last other than 0; null before", |_| 1, |_, state, x| bars_since(state, x[0]);
+    "bars_since"(1, NONE) "number of bars since `x` was last not 0; null if it never was", |_| 1, |_, state, x| bars_since(state, x[0]);
     "crosses_above"(2, NONE) "1 if `x > y`, and `x <= y` at the bar before; else 0; null unless both bars have `x` and `y`", |_| 2, |_, state, x| crosses(state, x[0], x[1]);
     "crosses_below"(2, NONE) "1 if `x < y`, and `x >= y` at the bar before; else 0; null unless both bars have `x` and `y`", |_| 2, |_, state, x| crosses(state, x[1], x[0]);
 }
