@@ -138,7 +138,9 @@ pub enum ReplayError {
         sequence: i64,
     },
     /// The log has no such record, or the record does not belong in its topic.
-    #[error("{url}: topic {topic:?} partition {partition} has no usable record at offset {offset}: {mistake}")]
+    #[error(
+        "{url}: topic {topic:?} partition {partition} has no usable record at offset {offset}: {mistake}"
+    )]
     NoRecord {
         /// The log.
         url: String,

@@ -289,7 +289,7 @@ fn a_market_that_was_killed_goes_on_where_it_stopped() {
     assert_eq!(ticks(folder.path(), "w.db"), ticks(folder.path(), "longer.db"));
 }
 
-/// The prices are those of a coin of little value and of a spread, one beyond 64 bits in units of 1e-9, and one with ten
+/// The prices are of a coin of little value and of a spread. One is beyond 64 bits in units of 1e-9, and one has ten
 /// decimals or more. Then come a number that no tick can hold, and a price that cannot be compared with the symbol's
 /// others.
 #[test]

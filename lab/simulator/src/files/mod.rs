@@ -42,7 +42,9 @@ pub enum FileError {
     #[error("{0} is empty; give at least one")]
     Empty(&'static str),
     /// No lane of the fleet can do a kind.
-    #[error("no class of the fleet has a speed for tasks of the kind {kind:?}; the fleet has speeds for: {known}")]
+    #[error(
+        "no class of the fleet has a speed for tasks of the kind {kind:?}; the fleet has speeds for: {known}"
+    )]
     Kind {
         /// The kind.
         kind: String,

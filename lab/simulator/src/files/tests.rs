@@ -59,7 +59,8 @@ fn what_is_wrong_with_a_fleet_or_a_workload_is_said() {
     let fleet = |classes| FleetFile { slice_overhead_us: 20.0, classes, ..FleetFile::default() };
     let found = fleet(vec![class(2, 0.5)]).fleet(["a"].into_iter()).unwrap();
     assert_eq!((found.lanes(), found.classes[0].speeds[0], found.slice_overhead_ns), (2, 0.5, 20_000));
-    let expected = "no class of the fleet has a speed for tasks of the kind \"b\"; the fleet has speeds for: a";
+    let expected =
+        "no class of the fleet has a speed for tasks of the kind \"b\"; the fleet has speeds for: a";
     assert_eq!(said(fleet(vec![class(2, 0.5)]).fleet(["a", "b"].into_iter())), expected);
     let expected = "the speed of A for a is -1; it must be from 0.001 to 1000";
     assert_eq!(said(fleet(vec![class(2, -1.0)]).fleet(["a"].into_iter())), expected);
