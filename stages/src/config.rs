@@ -148,9 +148,10 @@ impl StageConfig {
         }
     }
 
-    /// Names of formulas and alerts that a configuration cannot give, because they mean something else.
+    /// Mistakes of formulas and alerts that recorded configurations may have: names that mean something else, and
+    /// indicators that are off.
     pub fn check_names(&self) -> Vec<ParameterMistake> {
-        Program::check_names(self)
+        Program::check_names(self).into_iter().chain(Program::check_inputs(self)).collect()
     }
 
     /// All mistakes, each with its field and the allowed values.

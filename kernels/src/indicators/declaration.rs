@@ -71,6 +71,13 @@ pub(super) const fn columns_always(rows: &[IndicatorRow]) -> usize {
 }
 
 impl IndicatorParams {
+    /// True if the indicator is off: it never has a value.
+    pub fn is_off(&self, indicator: Indicator) -> bool {
+        let has = |key: &str| self.on().any(|(parameter, _)| parameter.key == key);
+        let row = ROWS.iter().find(|row| row.columns.contains(&indicator));
+        row.and_then(|row| row.parameters.first()).is_some_and(|first| !has(first.key))
+    }
+
     /// True if any indicator that may be off is on.
     pub(super) fn has_further(&self) -> bool {
         self.on().any(|(parameter, _)| parameter.min == 0.0)

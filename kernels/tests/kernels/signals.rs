@@ -43,13 +43,14 @@ fn signals_are_what_their_definition_says() {
     let rows = market.rows();
     let mut chain = Chain::new(&market, &short_params(), Isa::detect());
     chain.run(&rows, 0..rows.len());
+    let kinds = || SignalKind::ALL.iter().copied().filter(|kind| *kind < SignalKind::Alert);
     let mut counts = BTreeMap::new();
     for out in &chain.out {
         let mut expected = Vec::new();
         let mut bars_before: BTreeMap<u32, usize> = BTreeMap::new();
         for bar in 0..out.indicators.len() {
             let before = bars_before.insert(out.closed[0].slot[bar], bar);
-            for &kind in SignalKind::ALL.iter().filter(|kind| **kind < SignalKind::Alert) {
+            for kind in kinds() {
                 let (value, threshold) = numbers(kind, out, bar);
                 let entered = before
                     .is_some_and(|before| beyond(kind, numbers(kind, out, before)) == Some(false))
@@ -62,8 +63,5 @@ fn signals_are_what_their_definition_says() {
         }
         assert_eq!(out.detected, expected);
     }
-    assert!(
-        SignalKind::ALL.iter().all(|kind| counts[&(*kind as u8)] > 10),
-        "too few of some kind: {counts:?}"
-    );
+    assert!(kinds().all(|kind| counts[&(kind as u8)] > 10), "too few of some kind: {counts:?}");
 }

@@ -1,6 +1,6 @@
 //! Names that formulas read: numbers of the closed bar and its indicators, as consumers of the signal see them.
 
-use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns};
+use warptape_kernels::{ClosedBars, Indicator, IndicatorColumns, IndicatorParams};
 
 use crate::scales::{of_nine_digits, price_of};
 
@@ -44,6 +44,11 @@ pub(super) const COUNT: usize = INPUTS.len() + Indicator::ALL.len();
 /// The place of a name among the inputs; `None` if it is none of them.
 pub(super) fn place(name: &str) -> Option<usize> {
     names().position(|other| other == name)
+}
+
+/// True if the name is that of an indicator which is off.
+pub(super) fn is_off(name: &str, params: &IndicatorParams) -> bool {
+    Indicator::ALL.into_iter().any(|indicator| indicator.name() == name && params.is_off(indicator))
 }
 
 /// All names, in the order of their places.

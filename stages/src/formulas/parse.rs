@@ -91,7 +91,10 @@ pub(super) fn parse(text: &str) -> Result<Expression, Mistake> {
     let expression = parser.level(0)?;
     parser.skip_blanks();
     if parser.at < text.len() {
-        return Err(Mistake::new(parser.at, format!("{} is not expected here", parser.found())));
+        return Err(Mistake::new(
+            parser.at,
+            format!("{} is not expected here{}", parser.found(), parser.instead()),
+        ));
     }
     Ok(expression)
 }
@@ -132,6 +135,18 @@ impl Parser<'_> {
     /// The next character, for a message.
     fn found(&self) -> String {
         self.rest().chars().next().map_or_else(|| "the end".to_owned(), |next| format!("`{next}`"))
+    }
+
+    /// Advice on the next character if other languages have it as an operator; empty if there is none.
+    fn instead(&self) -> &'static str {
+        match self.rest().chars().next() {
+            Some('&') => ": write `and`",
+            Some('|') => ": write `or`",
+            Some('!') => ": write `not`, or `!=`",
+            Some('=') => ": write `==`",
+            Some('^') => ": multiply in place of powers",
+            _ => "",
+        }
     }
 
     /// Takes a word or sign if it is next. A word must not go on.
@@ -295,6 +310,8 @@ mod tests {
             ("a b", 2, "`b` is not expected here"),
             ("1 < 2 < 3", 6, "`<` is not expected here"),
             ("mean(a, 5", 9, "the end is found instead of `)`"),
+            ("a && b", 2, "`&` is not expected here: write `and`"),
+            ("a = b", 2, "`=` is not expected here: write `==`"),
             ("1.2.3", 0, "`1.2.3` is not a number such as 0.5 or 1e-3"),
             ("1e999", 0, "1e999 is too large"),
             ("é", 0, "`é` is not a number, a name or a call"),

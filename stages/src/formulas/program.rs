@@ -164,6 +164,21 @@ impl Program {
         mistakes
     }
 
+    /// Formulas and alerts that read an indicator which is off, and so never have a value.
+    pub(crate) fn check_inputs(config: &StageConfig) -> Vec<ParameterMistake> {
+        let mut mistakes = Vec::new();
+        for (field, name, text) in named(config) {
+            let Ok(tree) = parse(text) else { continue };
+            tree.visit_names(&mut |read| {
+                if !config.formulas.contains_key(read) && inputs::is_off(read, &config.indicators) {
+                    let words = format!("{read} is off: give it a number of bars in stages.indicators");
+                    mistakes.push(ParameterMistake::new(format!("{field}[{name}]"), text, words));
+                }
+            });
+        }
+        mistakes
+    }
+
     fn compile(config: &StageConfig) -> Result<Self, Vec<ParameterMistake>> {
         let mut mistakes = Vec::new();
         let [mut formulas, mut alerts] = [BTreeMap::new(), BTreeMap::new()];
@@ -246,7 +261,7 @@ impl Program {
                 if let Some((_, step)) = self.formulas.iter().find(|(other, _)| other == name) {
                     return Ok(*step);
                 }
-                Step::Input(inputs::place(name).ok_or_else(|| unknown_name(name, *at))?)
+                Step::Input(inputs::place(name).ok_or_else(|| unknown_name(name, *at, &self.formulas))?)
             }
             Expression::Unary { operator, of } => Step::Unary(*operator, self.step_of(of, owner)?),
             Expression::Binary { operator, of } => {
@@ -265,12 +280,9 @@ impl Program {
         owner: &mut Owner<'_>,
     ) -> Result<Step, Mistake> {
         let function = function_of(name).ok_or_else(|| {
-            Mistake::new(
-                at,
-                format!(
-                    "no function {name}: docs/formulas.md lists all, and a program of yours may register more"
-                ),
-            )
+            let similar = similar(name, builtin::BUILTIN.iter().map(|function| function.name()));
+            let words = "docs/formulas.md lists all, and a program of yours may register more";
+            Mistake::new(at, format!("no function {name}{similar}; {words}"))
         })?;
         let takes = (function.series(), function.constants());
         if arguments.len() != takes.0 + takes.1.len() {
@@ -437,6 +449,13 @@ fn named(config: &StageConfig) -> impl Iterator<Item = (&'static str, &str, &str
     })
 }
 
+/// The most similar name as a question; empty if none is similar.
+fn similar<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let likeness = |other: &&str| (strsim::normalized_damerau_levenshtein(name, other) * 1_000.0) as u32;
+    let nearest = names.max_by_key(likeness).filter(|other| likeness(other) >= 500);
+    nearest.map_or_else(String::new, |other| format!(" (did you mean {other}?)"))
+}
+
 /// A call of the function, such as `zscore(x, bars)`.
 pub fn signature(function: Registered) -> String {
     let series =
@@ -462,9 +481,17 @@ fn constant_of(given: &Expression, constant: &Constant, at: usize, function: &st
         .ok_or_else(|| Mistake::new(at, format!("{name} of {function} is {kind} from {min} to {max}")))
 }
 
-fn unknown_name(name: &str, at: usize) -> Mistake {
-    let names: Vec<&str> = inputs::names().collect();
-    Mistake::new(at, format!("no name {name}: formulas read other formulas and {}", names.join(", ")))
+fn unknown_name(name: &str, at: usize, formulas: &[(String, usize)]) -> Mistake {
+    let names: Vec<&str> = formulas
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .chain(inputs::names().map(|name| -> &str { name }))
+        .collect();
+    let similar = similar(name, names.iter().copied());
+    Mistake::new(
+        at,
+        format!("no name {name}{similar}; formulas read other formulas and {}", names.join(", ")),
+    )
 }
 
 fn said(field: &str, name: &str, text: &str, mistake: &Mistake) -> ParameterMistake {

@@ -258,10 +258,17 @@ fn mistakes_name_their_formula_and_place() {
     let of = |text: &str| mistakes(&[("own", text)], &[]).join("\n");
     assert!(
         of("midd + 1").starts_with(
-            "formulas[own]: column 1: no name midd: formulas read other formulas and open, high"
+            "formulas[own]: column 1: no name midd (did you mean mid?); formulas read other formulas and open, high"
         )
     );
-    assert!(of("1 + neam(close, 3)").starts_with("formulas[own]: column 5: no function neam"));
+    assert!(
+        of("1 + meen(close, 3)")
+            .starts_with("formulas[own]: column 5: no function meen (did you mean mean?); docs/formulas.md")
+    );
+    assert_eq!(
+        of("stochastic_k"),
+        "formulas[own]: stochastic_k is off: give it a number of bars in stages.indicators"
+    );
     assert_eq!(of("mean(close)"), "formulas[own]: column 1: mean(x, bars) is needed");
     assert_eq!(
         of("mean(close, 0)"),

@@ -72,6 +72,12 @@ pub fn of_field(name: &'static str) -> Column {
     Column { title: name, width, least: FIELD_WIDTH, show: Show::Field(name) }
 }
 
+/// Returns the column of a value of a signal's `further_indicators`. The name is kept until the process ends.
+pub fn of_further(name: &str) -> Column {
+    let name: &'static str = name.to_owned().leak();
+    Column { title: name, width: name.len().max(14), least: FIELD_WIDTH, show: Show::Further(name) }
+}
+
 /// Returns the column of a price, size or volume.
 const fn decimal(title: &'static str, name: &'static str) -> Column {
     column(title, 14, Show::Decimal(name)).down_to(10)

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use warptape_schemas::known::KnownSchema;
+use warptape_stages::formulas::is_name;
 
 use super::layouts::{self, Column, Layout};
 use crate::commands::json::time_name;
@@ -61,7 +62,11 @@ impl<'a> Names<'a> {
         let found = self.own_columns().find(|column| column.name() == wanted);
         let field =
             || self.fields.iter().find(|field| **field == wanted).map(|field| layouts::of_field(field));
-        found.or_else(field).ok_or_else(|| {
+        let further = || {
+            let name = wanted.strip_prefix("further_indicators.").filter(|name| is_name(name))?;
+            self.fields.contains(&"further_indicators").then(|| layouts::of_further(name))
+        };
+        found.or_else(field).or_else(further).ok_or_else(|| {
             let columns: Vec<String> = self.own_columns().map(|column| column.name()).collect();
             let others = self.fields.iter().filter(|field| !columns.iter().any(|name| name == *field));
             let others: Vec<&str> = others.copied().collect();

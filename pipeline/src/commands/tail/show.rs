@@ -80,6 +80,8 @@ pub enum Show {
     Branch(&'static str),
     /// The name of a union's branch, with its main number or the error.
     Answer(&'static str),
+    /// A value of a signal's `further_indicators`.
+    Further(&'static str),
     /// A field of the record's JSON, with exact times and decimals.
     Field(&'static str),
     /// The whole record as JSON.
@@ -93,6 +95,7 @@ impl Show {
             Show::Count(_)
             | Show::Decimal(_)
             | Show::Float(_)
+            | Show::Further(_)
             | Show::Value
             | Show::Milliseconds(_)
             | Show::Size(_)
@@ -126,6 +129,7 @@ impl Show {
         match self {
             Show::Word(name) | Show::Sentence(name) | Show::Count(name) => word(get(name)),
             Show::Decimal(name) => number(fields, name),
+            Show::Further(name) => Show::Float(name).text(get("further_indicators"), precision),
             Show::Float(name) => get(name)
                 .as_f64()
                 .filter(|_| precision == Precision::Table)

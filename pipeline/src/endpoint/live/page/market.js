@@ -71,7 +71,7 @@ export const market = {
     this.ends = new Map();
     for (const signal of data.signals) this.ends.set(signal.end, [...(this.ends.get(signal.end) ?? []), signal]);
     this.offer();
-    if (shape === this.shape()) this.fill();
+    if (this.plots.length > 0 && shape === this.shape()) this.fill();
     else this.build();
     this.table();
   },
