@@ -34,6 +34,8 @@ HOSTILE = [
     "NULL:\u0000\u0007\u200b",
 ]
 SYMBOLS = [f"SYNTH:A{a}{b}" for a in "ABCDE" for b in "KLMN"] + HOSTILE
+# A symbol without enough bars for indicators.
+YOUNG = "SYNTH:AEN"
 BARS = ["1s", "5m", "tick:100"]
 ALERTS = ["EMA_CROSS_UP", "RSI_OVERSOLD", "BAND_BREAK_UP", "BAND_BREAK_DOWN", "Z_SCORE_HIGH"]
 
@@ -93,6 +95,8 @@ class Market:
                 "zscore": (last - mean) / deviation,
                 "<b>further</b>": last / mean,
             }
+            if symbol == YOUNG:
+                indicators = {}
             made.append(
                 {
                     "start": iso(at - 1),

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import looks
 from looks import equal, said, shown
-from mock import FILES, HOSTILE, Mock
+from mock import FILES, HOSTILE, YOUNG, Mock
 
 WEIGHT_MAX = 150_000
 REFUSED = (
@@ -317,6 +317,19 @@ def lists(browser, mock):
     assert kinds and "BAR" not in kinds, f"kinds with alerts only: {set(kinds)}"
 
 
+def young(browser, mock):
+    """A chart without any indicator is drawn at once."""
+    choose = "const field = document.getElementById('symbol'); field.value = arguments[0]; field.dispatchEvent(new Event('change'))"
+    shown(browser, mock.url)
+    browser.run(choose, YOUNG)
+    browser.until("return document.querySelectorAll('#indicators label').length === 0", "no indicators")
+    shown(browser, mock.url)
+    equal(browser.run("return document.getElementById('symbol').value"), YOUNG, "the remembered symbol")
+    browser.until("return document.querySelectorAll('#candles canvas').length === 1", "candles")
+    browser.run(choose, "SYNTH:AAK")
+    browser.until("return document.querySelectorAll('#indicators label').length > 0", "indicators")
+
+
 def candles(browser, mock):
     """The chart is used by the keyboard; what is chosen is remembered."""
     shown(browser, mock.url)
@@ -390,6 +403,7 @@ CHECKS = [
     streams,
     token,
     lists,
+    young,
     candles,
     colours,
     names,
