@@ -22,6 +22,7 @@ pub mod risk;
 mod samples;
 mod scales;
 mod sides;
+mod signals;
 mod trade_ids;
 
 pub use config::{Numbers, QuoteOrder, Rejects, Rules, StageConfig, TimeUnits};

@@ -9,6 +9,7 @@
 //! on doubles in the order of the expression. Functions keep their state in doubles, so snapshots need no code of theirs.
 
 mod builtin;
+mod compile;
 mod function;
 mod inputs;
 mod parse;
@@ -18,10 +19,10 @@ mod slab;
 use std::collections::BTreeMap;
 
 pub use builtin::BUILTIN;
+pub use compile::signature;
 pub use function::{Constant, Function, Registered, Window, register};
 pub(crate) use inputs::inputs_of;
 pub use inputs::{INPUTS, Input};
-pub use program::signature;
 pub(crate) use program::{Computed, Occurred, Program};
 pub(crate) use slab::FormulaSlab;
 

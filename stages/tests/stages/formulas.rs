@@ -330,6 +330,8 @@ fn functions_are_part_of_the_configuration() {
         with_functions(&[("reach", 2)]),
         ["functions: reach version 2, this program has version 3: run the program that has version 2"]
     );
+    // A name without a recorded version is a function that every program has, or none.
+    assert!(with_functions(&[])[0].contains("column 1: no function reach"), "{:?}", with_functions(&[]));
     assert_eq!(
         with_functions(&[("other", 1)]),
         ["functions: other version 1, this program does not register it: run the program that does"]
