@@ -23,8 +23,8 @@ pub use decoder::TickDecoder;
 pub use describe::{Describer, describe};
 pub use fingerprint::avro_fingerprint;
 pub use record::{
-    decode_control, decode_control_result, decode_dead_letter, decode_feed, decode_journal_entry,
+    SignalHead, decode_control, decode_control_result, decode_dead_letter, decode_feed, decode_journal_entry,
     decode_late_tick, decode_lifecycle, decode_risk_request, decode_risk_result, decode_signal,
-    decode_snapshot,
+    decode_signal_head, decode_snapshot,
 };
 pub use warptape_events::*;

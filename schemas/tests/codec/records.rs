@@ -23,6 +23,9 @@ fn signals() {
     for signal in samples::signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
+        let head = SignalHead { symbol: &signal.symbol, kind: signal.kind, bar_spec: &signal.bar_spec };
+        assert_eq!(decode_signal_head(&payload), Ok(head));
+        assert!((0..20).all(|length| decode_signal_head(&payload[..length]).is_err()));
         let schema = match (&signal.name, &signal.bar) {
             (Some(_), _) => known::SIGNAL,
             (None, Some(_)) => known::SIGNAL_4,

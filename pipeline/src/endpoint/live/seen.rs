@@ -8,7 +8,7 @@ use warptape_engine::payload_of;
 use warptape_eventlog::Record;
 use warptape_replay::iso;
 use warptape_schemas::journal::{Input, JournalEntry, Started};
-use warptape_schemas::{Describer, decode_journal_entry, decode_signal};
+use warptape_schemas::{Describer, decode_journal_entry, decode_signal, decode_signal_head};
 
 use super::Explains;
 use super::series::{Series, shown};
@@ -67,7 +67,7 @@ impl Seen {
         let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
         for record in records {
             let Ok(payload) = payload_of(record) else { continue };
-            let Ok(signal) = decode_signal(payload) else { continue };
+            let Ok(signal) = decode_signal_head(payload) else { continue };
             series.see((partition, record.offset), &signal, payload);
             match self.signals_by_kind.get_mut(signal.kind.name()) {
                 Some(count) => *count += 1,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use warptape_replay::iso;
-use warptape_schemas::signal::{Bar, INDICATORS, Signal};
-use warptape_schemas::{decimal_e9, decimal_text, decode_signal};
+use warptape_schemas::signal::{Bar, INDICATORS, Signal, SignalKind};
+use warptape_schemas::{SignalHead, decimal_e9, decimal_text, decode_signal};
 
 use super::snapshot::{Candle, Candles, Signal as Shown, Symbol};
 
@@ -64,8 +64,8 @@ impl Default for Series {
 
 impl Series {
     /// Keeps a signal, given with its encoded form. One without room is counted for its symbol, if that is kept.
-    pub(super) fn see(&mut self, place: (i32, i64), signal: &Signal<'_>, encoded: &[u8]) {
-        let (name, spec) = (&*signal.symbol, &*signal.bar_spec);
+    pub(super) fn see(&mut self, place: (i32, i64), signal: &SignalHead<'_>, encoded: &[u8]) {
+        let (name, spec, has_bar) = (signal.symbol, signal.bar_spec, signal.kind == SignalKind::Bar);
         if encoded.len() > RECORD_BYTES_MAX || !self.has_symbol(name, place.0) {
             return;
         }
@@ -79,7 +79,7 @@ impl Series {
             && self.records_max == 1
             && let Some(of) = symbol.bars.get_mut(spec)
         {
-            let kept = if signal.bar.is_some() { &mut of.bars } else { &mut of.signals };
+            let kept = if has_bar { &mut of.bars } else { &mut of.signals };
             self.bytes -= cut(kept, 0);
         }
         if (is_new && self.count >= SERIES_MAX) || !self.has_room(bytes) {
@@ -91,7 +91,7 @@ impl Series {
             self.count += 1;
         }
         let Some(of) = symbol.bars.get_mut(spec) else { return };
-        let kept = if signal.bar.is_some() { &mut of.bars } else { &mut of.signals };
+        let kept = if has_bar { &mut of.bars } else { &mut of.signals };
         kept.push_back(Kept { place, encoded: encoded.into() });
         self.bytes += bytes;
         self.bytes -= cut(kept, self.records_max);
@@ -217,8 +217,7 @@ fn prices(bar: &Bar) -> [String; 4] {
 
 #[cfg(test)]
 mod tests {
-    use warptape_schemas::encode_signal;
-    use warptape_schemas::signal::SignalKind;
+    use warptape_schemas::{decode_signal_head, encode_signal};
 
     use super::*;
 
@@ -238,7 +237,7 @@ mod tests {
         };
         let mut encoded = Vec::new();
         encode_signal(&signal, &mut encoded);
-        series.see((0, offset), &signal, &encoded);
+        series.see((0, offset), &decode_signal_head(&encoded).expect("a signal"), &encoded);
     }
 
     /// Returns the size of what is kept, counted anew.
