@@ -32,7 +32,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Reads a file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// Those of [`open`], and a file longer than `bytes_max`.
+/// As for [`open`], and if the file is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_bounded(open(path)?, bytes_max)
 }
@@ -40,7 +40,7 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// Reads a text of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// Those of [`read`], and text that is not UTF-8.
+/// As for [`read`], and if the text is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     text_of(read(path, bytes_max)?)
 }
@@ -48,7 +48,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
 /// Reads standard input to its end.
 ///
 /// # Errors
-/// Those of [`read_text`].
+/// As for [`read_text`].
 pub fn read_stdin(bytes_max: u64) -> io::Result<String> {
     text_of(read_bounded(io::stdin(), bytes_max)?)
 }

@@ -85,7 +85,7 @@ impl CsvSource {
     /// Opens the files for a survey, which writes no bad lines.
     ///
     /// # Errors
-    /// Those of [`CsvSource::open`].
+    /// As for [`CsvSource::open`].
     pub fn open_to_survey(paths: &[PathBuf], config: &CsvConfig) -> Result<CsvSource, SourceError> {
         Self::open_each(paths, config, |file, _| file.for_survey())
     }
@@ -93,7 +93,7 @@ impl CsvSource {
     /// Opens the files with their orders. A file that needs sorting is sorted when the first tick is taken.
     ///
     /// # Errors
-    /// Those of [`CsvSource::open`].
+    /// As for [`CsvSource::open`].
     pub fn open_in_order(
         paths: &[PathBuf],
         config: &CsvConfig,
@@ -105,7 +105,7 @@ impl CsvSource {
     /// Opens the files with their orders for a survey, which writes no bad lines.
     ///
     /// # Errors
-    /// Those of [`CsvSource::open`].
+    /// As for [`CsvSource::open`].
     pub fn open_in_order_to_survey(
         paths: &[PathBuf],
         config: &CsvConfig,

@@ -46,7 +46,7 @@ pub struct LiveCounts {
     pub repeated: u64,
     /// Number of trades received after a later one, which are published.
     pub earlier: u64,
-    /// Those of them that had been counted as missing.
+    /// Earlier trades that had been counted as missing.
     pub recovered: u64,
     /// Ticks left out because a number of them does not fit a tick, or their price the scale of their symbol.
     pub unfit: u64,
