@@ -82,11 +82,20 @@ pub enum SideTopic {
     DeadLetter,
 }
 
+/// Times of a tick record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordTimes {
+    /// Time of its publication, by the clock of its producer or of the log; 0 if it is unknown.
+    pub written_ns: i64,
+    /// Time at which it was read.
+    pub read_at_ns: i64,
+}
+
 /// Figures that become valid with a commit.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
-    /// Numbers of signals, each with the time at which the causing record was read.
-    pub signals_by_read: Vec<(i64, u64)>,
+    /// Numbers of signals, each with the times of the causing record.
+    pub signals_by_record: Vec<(RecordTimes, u64)>,
     /// True if source offsets move; false for a commit of journal entries alone.
     pub advances: bool,
 }
@@ -159,13 +168,13 @@ impl Sealed {
 impl Receipt {
     /// Number of signals of all partitions.
     pub fn signals(&self) -> u64 {
-        self.signals_by_read.iter().map(|(_, count)| count).sum()
+        self.signals_by_record.iter().map(|(_, count)| count).sum()
     }
 
-    pub(crate) fn count_signal(&mut self, read_at_ns: i64) {
-        match self.signals_by_read.last_mut() {
-            Some((at_ns, count)) if *at_ns == read_at_ns => *count += 1,
-            _ => self.signals_by_read.push((read_at_ns, 1)),
+    pub(crate) fn count_signal(&mut self, times: RecordTimes) {
+        match self.signals_by_record.last_mut() {
+            Some((last, count)) if *last == times => *count += 1,
+            _ => self.signals_by_record.push((times, 1)),
         }
     }
 }

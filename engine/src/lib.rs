@@ -42,7 +42,7 @@ mod topics;
 
 pub use answered::Answered;
 pub use command::Command;
-pub use commit::{CommitRequest, Receipt, Sealed, SealedResult, SideOutput, SideTopic};
+pub use commit::{CommitRequest, Receipt, RecordTimes, Sealed, SealedResult, SideOutput, SideTopic};
 pub use config::{AcceptedLoss, Config, Limits, Times};
 pub use control::{ControlAnswers, ControlRefusal, ReadControl};
 pub use drive::{Outside, Waits, drive, settle, tell};

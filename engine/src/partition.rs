@@ -18,7 +18,7 @@ use warptape_stages::{
     SymbolMarket,
 };
 
-use crate::commit::{Receipt, Sealed, SideOutput, SideTopic};
+use crate::commit::{Receipt, RecordTimes, Sealed, SideOutput, SideTopic};
 use crate::lanes::{GroupId, GroupState};
 use crate::restore::Restored;
 use crate::side_outputs::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
@@ -135,7 +135,7 @@ impl Partition {
     ) -> Accepted {
         let mut accepted = Accepted::default();
         self.accepted_at_ns = read_at_ns;
-        for (index, record) in records.iter().enumerate() {
+        for record in records {
             let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
             let intake = &mut self.intake;
             let before_ns = intake.event_time_max_ns();
@@ -149,9 +149,8 @@ impl Partition {
                 self.pages.want(pages);
                 break;
             }
-            if index == 0 {
-                self.outputs.push_read(record.offset, read_at_ns);
-            }
+            let times = RecordTimes { written_ns: record.timestamp_ns.max(0), read_at_ns };
+            self.outputs.push_times(record.offset, times);
             if record.offset >= self.sealed_offset {
                 self.outputs.push_digest(record.offset, tick_record_digest(record));
             }
@@ -399,6 +398,11 @@ impl Partition {
         self.intake.write(&mut intake);
         self.snapshots.begin(self.next_offset, intake, self.groups.len());
         self.intake.barrier(self.next_offset, self.next_offset, &mut self.groups.queues);
+    }
+
+    /// Offset of the last snapshot that went into commits in full; 0 if there is none.
+    pub(crate) fn snapshot_offset(&self) -> i64 {
+        self.snapshots.gone_out().map_or(0, |gone_out| gone_out.offset)
     }
 
     /// Number of symbols that are not in memory.

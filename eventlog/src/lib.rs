@@ -22,11 +22,11 @@ pub use kafka::{KafkaLog, KafkaOptions};
 pub use sigbus::say_before_sigbus;
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
-pub use url::{OpenMode, open_url};
+pub use url::{OpenMode, open_url, sqlite_path};
 pub use warptape_record::{Record, TopicPartition, UNREADABLE_BATCH_HEADER, UnreadableBatch};
 
-/// A topic with its storage rules. Fields that are `None` are left to the log; the embedded log ignores replication and
-/// retention.
+/// A topic with its storage rules. Fields that are `None` are left to the log. The embedded log ignores replication and
+/// retention; [`sqlite::Trimmer`] removes its old records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicSpec {
     /// Name, unique in the log.

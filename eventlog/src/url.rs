@@ -28,7 +28,11 @@ pub fn open_url(url: &str, mode: OpenMode) -> Result<Arc<dyn EventLog>, LogError
     }))
 }
 
-fn sqlite_path(url: &str) -> Result<PathBuf, LogError> {
+/// Returns the path of a URL `sqlite:PATH`.
+///
+/// # Errors
+/// The URL is not of this form, or names no file.
+pub fn sqlite_path(url: &str) -> Result<PathBuf, LogError> {
     let wrong = |found: &str| LogError::Url { url: url.to_owned(), found: found.to_owned() };
     let Some((scheme, path)) = url.split_once(':') else {
         return Err(wrong("it has no scheme"));

@@ -26,6 +26,7 @@ mod printable;
 pub mod publisher;
 mod publishing;
 pub mod registry;
+pub mod retention;
 pub mod runtime;
 pub mod settings;
 pub mod terminal;

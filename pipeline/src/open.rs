@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::kafka::GroupProtocol;
-use warptape_eventlog::{EventLog, KafkaLog, KafkaOptions, LogError, OpenMode, open_url};
+use warptape_eventlog::{
+    EventLog, KafkaLog, KafkaOptions, LogError, OpenMode, SqliteLog, open_url, sqlite_path,
+};
 use warptape_schemas::SchemaSource;
 
 use crate::exported::recorded_schemas;
@@ -36,6 +38,8 @@ pub struct OpenLog {
     pub log: Arc<dyn EventLog>,
     /// The log with every record unchanged.
     pub bare: Arc<dyn EventLog>,
+    /// The log again, if it is an embedded one that was opened for writing.
+    pub embedded: Option<SqliteLog>,
     /// Writer schemas of ticks; `None` if neither a registry nor an exported file supplies them.
     pub schemas: Option<Arc<dyn SchemaSource>>,
 }
@@ -48,16 +52,22 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
             OpenMode::Write(settings.log.durability)
         }
     };
-    let bare: Arc<dyn EventLog> = match settings.log.url.strip_prefix("kafka:") {
-        Some(brokers) => Arc::new(KafkaLog::open(kafka_options(settings, brokers, purpose))?),
-        None => open_url(&settings.log.url, mode)?,
+    let (bare, embedded): (Arc<dyn EventLog>, _) = match settings.log.url.strip_prefix("kafka:") {
+        Some(brokers) => (Arc::new(KafkaLog::open(kafka_options(settings, brokers, purpose))?), None),
+        None => match mode {
+            OpenMode::Read => (open_url(&settings.log.url, mode)?, None),
+            OpenMode::Write(durability) => {
+                let log = SqliteLog::open(sqlite_path(&settings.log.url)?, durability)?;
+                (Arc::new(log.clone()), Some(log))
+            }
+        },
     };
     let registry = &settings.registry;
     if !registry.is_used() {
         // An exported file contains the schemas of its ticks, so replaying it needs no registry.
         let may_bring_them = purpose == Purpose::Replay && !settings.is_on_kafka();
         let schemas = if may_bring_them { recorded_schemas(&*bare)? } else { None };
-        return Ok(OpenLog { log: bare.clone(), bare, schemas });
+        return Ok(OpenLog { log: bare.clone(), bare, embedded, schemas });
     }
     let ids = Arc::new(SchemaIds::new(RegistryClient::new(registry), registry.retry));
     let topics = &settings.topics.names;
@@ -74,7 +84,7 @@ pub fn open_log(settings: &Settings, purpose: Purpose) -> Result<OpenLog, LogErr
     let untouched = (purpose != Purpose::Show).then_some(&*topics.ticks);
     let log = FramedLog::new(bare.clone(), ids.clone(), untouched);
     let log = Arc::new(if purpose == Purpose::Run { log.waiting() } else { log });
-    Ok(OpenLog { log, bare, schemas: Some(ids) })
+    Ok(OpenLog { log, bare, embedded, schemas: Some(ids) })
 }
 
 /// Opens another log for anchors. On a cluster, the settings for clusters apply.

@@ -81,6 +81,8 @@ struct TickTransaction {
     /// Number of `SetEventTime` records.
     words: u64,
     first_scales: FirstScales,
+    /// Create time of the next records; `None` is the current time.
+    stamp_ns: Option<i64>,
     /// Topic of the records with the sources' progress.
     feeds_topic: String,
     feeds: Vec<(String, Vec<u8>)>,
@@ -116,6 +118,7 @@ impl Publisher {
             ticks: 0,
             words: 0,
             first_scales: FirstScales::default(),
+            stamp_ns: None,
             feeds_topic: String::new(),
             feeds: Vec::new(),
         };
@@ -131,6 +134,12 @@ impl Publisher {
             published: Published::default(),
             in_doubt_ticks: 0,
         })
+    }
+
+    /// Sets the create time of the records that are complete from now on, ns since the epoch. Without it, that is the
+    /// current time.
+    pub fn stamp(&mut self, create_ns: i64) {
+        self.open.stamp_ns = Some(create_ns);
     }
 
     /// Starts to keep the progress of a feed's inputs in the log.
@@ -261,7 +270,8 @@ impl TickTransaction {
         encoded.map_err(|cause| refused(ticks, cause))?;
         // A batch may contain many symbols, so only a single tick has a key.
         let key = if let [tick] = ticks { Some(tick.symbol.clone()) } else { None };
-        self.records.push(EncodedRecord { partition, key, timestamp_ns: wall_clock_ns(), value });
+        let timestamp_ns = self.stamp_ns.unwrap_or_else(wall_clock_ns);
+        self.records.push(EncodedRecord { partition, key, timestamp_ns, value });
         self.ticks += ticks.len() as u64;
         Ok(())
     }

@@ -71,6 +71,9 @@ pub struct PartitionStatus {
     pub read_to: i64,
     /// Offset before which the outputs of all records are committed, or in the commit under way.
     pub sealed_offset: i64,
+    /// Offset of the last snapshot that is in commits in full, perhaps in the commit under way: a restore after that
+    /// commit needs no earlier ticks. 0 before the first snapshot of this life.
+    pub snapshot_offset: i64,
     /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
     pub watermark_ns: Option<i64>,
     /// Number of its symbols.
@@ -113,6 +116,7 @@ impl Core {
                 next_offset: owned.map_or(0, |owned| owned.next_offset),
                 read_to: owned.map_or(0, |owned| owned.next_offset.max(owned.read_to)),
                 sealed_offset: owned.map_or(0, |owned| owned.sealed_offset),
+                snapshot_offset: owned.map_or(0, Partition::snapshot_offset),
                 watermark_ns: owned.and_then(|owned| owned.watermark_ns()),
                 symbols: owned.map_or(0, |owned| owned.symbol_count()),
                 waiting_rows: load.map_or(0, |load| load.waiting_rows),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use warptape_stages::SignalMerge;
 
-use crate::commit::{Receipt, Sealed, SideOutput};
+use crate::commit::{Receipt, RecordTimes, Sealed, SideOutput};
 
 /// Outputs, by the source offset of the record that caused them.
 #[derive(Default)]
@@ -15,14 +15,16 @@ pub(super) struct Outputs {
     asides_bytes: usize,
     /// Offsets and digests of the records that are not sealed yet.
     digests: VecDeque<(i64, u64)>,
-    /// First offset and read time of each fetch.
-    reads: VecDeque<(i64, i64)>,
+    /// Times of records, each with the offset from which on records have them.
+    times: VecDeque<(i64, RecordTimes)>,
 }
 
 impl Outputs {
-    /// Notes the read time of a fetch, by the offset of its first record.
-    pub(super) fn push_read(&mut self, offset: i64, read_at_ns: i64) {
-        self.reads.push_back((offset, read_at_ns));
+    /// Notes the times of a record.
+    pub(super) fn push_times(&mut self, offset: i64, times: RecordTimes) {
+        if self.times.back().is_none_or(|(_, last)| *last != times) {
+            self.times.push_back((offset, times));
+        }
     }
 
     pub(super) fn push_digest(&mut self, offset: i64, digest: u64) {
@@ -67,13 +69,13 @@ impl Outputs {
         // These signals come from replaying records behind a snapshot, and an earlier life committed them.
         sealed.signals.skip_before(committed);
         for key in sealed.signals.keys() {
-            while self.reads.get(1).is_some_and(|&(first, _)| first <= key.offset) {
-                self.reads.pop_front();
+            while self.times.get(1).is_some_and(|&(first, _)| first <= key.offset) {
+                self.times.pop_front();
             }
-            receipt.count_signal(self.reads.front().map_or(0, |&(_, read_at_ns)| read_at_ns));
+            receipt.count_signal(self.times.front().map_or_else(RecordTimes::default, |&(_, times)| times));
         }
-        while self.reads.get(1).is_some_and(|&(first, _)| first < before) {
-            self.reads.pop_front();
+        while self.times.get(1).is_some_and(|&(first, _)| first < before) {
+            self.times.pop_front();
         }
         while let Some((_, digest)) = self.digests.pop_front_if(|(offset, _)| *offset < before) {
             sealed.ticks_digest = sealed.ticks_digest.wrapping_add(digest);

@@ -273,8 +273,8 @@ pub(super) fn offsets(
     Ok(OffsetRange { first: if given_up.begins_at_0() { 0 } else { first }, next })
 }
 
-/// Offsets of a partition without records: a recovery found the records damaged or lost, or the copied log had none
-/// there. The ranges ascend, do not overlap and do not touch.
+/// Offsets of a partition without records: retention removed them, a recovery found them damaged or lost, or the copied
+/// log had none there. The ranges ascend, do not overlap and do not touch.
 #[derive(Default)]
 pub(super) struct GivenUp(Vec<(i64, i64)>);
 

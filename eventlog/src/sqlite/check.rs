@@ -32,8 +32,8 @@ pub struct Checked {
     pub records: u64,
     /// Bytes of the keys, headers and values of these records.
     pub bytes: u64,
-    /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: from a recovery, or a copy of a log that
-    /// had none there. A partition with more than [`GIVEN_UP_MAX`] such ranges has their number instead.
+    /// Offsets without records, as `TOPIC/PARTITION offsets FIRST to LAST`: from retention, a recovery, or a copy of a
+    /// log that had none there. A partition with more than [`GIVEN_UP_MAX`] such ranges has their number instead.
     pub given_up: Vec<String>,
     /// The damage, each item with its topic, partition and offsets, if known.
     pub damage: Vec<String>,

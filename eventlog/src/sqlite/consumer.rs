@@ -40,6 +40,8 @@ struct Cursor {
     rest: Option<Rest>,
     /// Offset to read next; `None` until the group's committed offset is looked up.
     position: Option<i64>,
+    /// True if nothing was read since the position was set. Then records before the first one are skipped.
+    is_at_start: bool,
     /// The partition's end at the last check.
     next: i64,
     paused: bool,
@@ -131,6 +133,7 @@ impl SqliteConsumer {
                 is_to_be_counted: table.compacted,
                 rest: None,
                 position: None,
+                is_at_start: true,
                 next: 0,
                 paused: false,
             });
@@ -190,12 +193,23 @@ impl SqliteConsumer {
                 continue;
             }
             let limits = PollLimits { records_max, bytes_max };
-            let records = read(&self.file, &self.connection, cursor, position, limits)?;
+            let records = match read(&self.file, &self.connection, cursor, position, limits) {
+                // The records may have been removed since the given-up offsets were read.
+                Err(error) => {
+                    let is_removed = look_for_removed(&self.file, &self.connection, cursor, position)?;
+                    if !is_removed {
+                        return Err(error);
+                    }
+                    read(&self.file, &self.connection, cursor, position, limits)?
+                }
+                Ok(records) => records,
+            };
             match records.last() {
                 Some(record) => {
                     let next = record.offset + 1;
                     // The position skips to the end, so that no further poll is needed to learn that no record follows.
                     let is_last = cursor.given_up.covers(next, cursor.next);
+                    cursor.is_at_start = false;
                     cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
                     return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
                 }
@@ -365,6 +379,36 @@ fn read(
     Ok(records)
 }
 
+/// Reads the given-up offsets of a partition again. Returns true if they now explain why there is no record at
+/// `position`, and the reader has not read anything yet, so that it begins with the first record.
+///
+/// # Errors
+/// The reader has read earlier records, so it would leave out the removed ones.
+fn look_for_removed(
+    file: &LogFile,
+    connection: &Connection,
+    cursor: &mut Cursor,
+    position: i64,
+) -> Result<bool, LogError> {
+    let given_up = GivenUp::of(file, connection, &cursor.table)?;
+    let TopicPartition { topic, partition } = &cursor.source;
+    let OffsetRange { first, next } = catalogue::offsets(file, connection, topic, &cursor.table)?;
+    if position >= first || cursor.given_up.covers(position, first) || !given_up.covers(position, first) {
+        return Ok(false);
+    }
+    cursor.given_up = given_up;
+    if cursor.is_at_start {
+        return Ok(true);
+    }
+    Err(LogError::OffsetOutOfRange {
+        url: file.url.clone(),
+        topic: topic.clone(),
+        partition: *partition,
+        offset: position,
+        there: format!("offsets {first} to {}", next - 1),
+    })
+}
+
 /// Checks that no row of a partition is lost.
 fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(), LogError> {
     let failed = |error| file.failure(DOING, error);
@@ -421,7 +465,8 @@ impl Consumer for SqliteConsumer {
     }
 
     fn seek(&mut self, partition: &TopicPartition, offset: i64) -> Result<(), LogError> {
-        self.cursor(partition)?.position = Some(offset.max(0));
+        let cursor = self.cursor(partition)?;
+        (cursor.position, cursor.is_at_start) = (Some(offset.max(0)), true);
         Ok(())
     }
 

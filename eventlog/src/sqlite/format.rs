@@ -9,7 +9,7 @@
 //! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
 //! records_T_P(offset, timestamp_ns, key, headers, value)  the same for a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
-//! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records a recovery found damaged or lost
+//! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records were removed, damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
 //! ```
 

@@ -48,6 +48,7 @@ mod recover;
 mod scan;
 mod schema;
 mod table;
+mod trim;
 mod wake;
 mod yielding;
 
@@ -56,6 +57,7 @@ pub use limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX, WAL_BYT
 pub use member::GROUP_NAME_BYTES_MAX;
 pub use portable::PortableFile;
 pub use recover::{Loss, Recovered};
+pub use trim::{Keep, Trimmed, Trimmer};
 
 use bounded::Bounded;
 use catalogue::Catalogue;
@@ -175,6 +177,14 @@ impl SqliteLog {
         progress: &mut dyn FnMut(LogProgress),
     ) -> Result<Recovered, LogError> {
         recover::recover(path.as_ref(), progress)
+    }
+
+    /// Returns a value that removes the oldest records of a topic. The topic must not be compacted.
+    pub fn trimmer(&self, topic: &str) -> Result<Trimmer, LogError> {
+        if self.checkpointer.is_none() {
+            return Err(self.read_only("removing old records"));
+        }
+        Trimmer::new(Arc::clone(&self.file), topic)
     }
 
     fn connect_to_read_all(&self) -> Result<Bounded, LogError> {

@@ -77,6 +77,9 @@ pub struct FeedCommon {
     /// Publish at most this many ticks per second
     #[arg(long, value_name = "TICKS/S", value_parser = parse_count_from_one)]
     pub rate: Option<u64>,
+    /// With --rate, commit ticks every so many milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 100, requires = "rate", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub commit_ms: u64,
     /// Publish all ticks, also those that are in the log already, which then count twice
     #[arg(long)]
     pub again: bool,
@@ -290,7 +293,7 @@ mod tests {
             files: files.iter().map(|text| text.parse().unwrap()).collect(),
             venue: venue.map(str::to_owned),
             gaps: GapArgs { follow_gaps: false },
-            common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, again: false },
+            common: FeedCommon { batch: NonZeroUsize::MIN, rate: None, commit_ms: 100, again: false },
         };
         let error = args(&["A=x", "y"], None).venues().unwrap_err().to_string();
         assert!(error.contains("y: the venue is missing") && error.contains("--venue"), "{error}");

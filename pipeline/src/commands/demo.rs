@@ -21,11 +21,13 @@ use super::live::Live;
 use super::run::{NO_THREAD, keep_hot_state, watched, write_summary};
 use super::view::{self, View};
 use crate::cli::{DemoArgs, Interrupt};
+use crate::clock::Clock;
 use crate::endpoint::{self, Endpoint, EndpointError};
 use crate::open::{OpenLog, Purpose, open_log};
 use crate::otlp::Otlp;
 use crate::printable::{stdout, to_stderr};
 use crate::publisher::{Publisher, create_missing_topics};
+use crate::retention::Retention;
 use crate::runtime::{Progress, Stop, run};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -113,7 +115,7 @@ pub fn execute(
     terminal: &Terminal,
 ) -> anyhow::Result<ExitCode> {
     view::check(args.top, true)?;
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
+    let OpenLog { log, schemas, embedded, .. } = open_log(settings, Purpose::Run)?;
     let partitions = create_missing_topics(&*log, &settings.topics.names, &settings.topic_plan())?;
     let mut engine_config = settings.engine_config(schemas);
     engine_config.anchoring = anchoring(settings)?;
@@ -142,6 +144,10 @@ pub fn execute(
     to_stderr(format_args!("metrics and health: {}", endpoint.url()));
     to_stderr(format_args!("live page: {}/", endpoint.url()));
 
+    let retention = match embedded {
+        Some(log) => Some(Retention::start(log, settings, progress.clone(), Clock::start())?),
+        None => None,
+    };
     let (stop_engine, engine_stopped) = bounded(1);
     let (engine_runs, engine_gone) = bounded::<()>(0);
     let engine = {
@@ -201,6 +207,7 @@ pub fn execute(
     }
     live.close_view();
     let summary = engine.join().expect("the engine returns its errors");
+    drop(retention);
     let hot_status = hot_state.map(HotState::stop);
     if let Some(otlp) = otlp {
         otlp.end();
@@ -213,7 +220,7 @@ pub fn execute(
         config.map(|path| format!(" -c {}", quoted(&path.display().to_string()))).unwrap_or_default();
     let url = quoted(&log.url());
     let mut out = stdout();
-    write_summary(&mut out, &summary, hot_status.as_deref())?;
+    write_summary(&mut out, &summary, false, hot_status.as_deref())?;
     writeln!(out, "log        {}   (kept: delete it when you are done)", log.url())?;
     writeln!(out, "\nVerify that every decision and every signal replays bit for bit:")?;
     writeln!(out, "  {again} replay verify{config} --log {url} --outputs")?;

@@ -20,6 +20,7 @@ use super::topics::ready_topics;
 use crate::cli::{
     CaptureArgs, FeedArgs, FeedCommon, FeedSource, GapArgs, Interrupt, StoredSource, SynthArgs,
 };
+use crate::clock::wall_clock_ns;
 use crate::feed_ledger::{FeedInput, FeedLedger, claim};
 use crate::open::{Purpose, open_log};
 use crate::printable::stdout;
@@ -37,8 +38,6 @@ use self::csv::CsvFeed;
 use self::gaps::{FeedGaps, KnownGaps, followed, look_at, refuse_pipe};
 use self::log_times::{LogTimes, limits_of};
 
-/// Approximate time until a tick is committed if a rate is set.
-const PACE_COMMIT: Duration = Duration::from_millis(100);
 /// Greatest number of reported rows whose times are far from the log's event time.
 const FAR_TOLD: usize = 10;
 /// Ticks between two checks of Ctrl-C and updates of the progress bar.
@@ -116,7 +115,7 @@ fn feed_stored(source: &StoredSource, settings: &Settings) -> anyhow::Result<Exi
     let bar = progress_bar(&source);
     let started = Instant::now();
     let leaves_out = before.iter().any(|ticks| *ticks > 0);
-    let pace = common.rate.map(Pace::start);
+    let pace = common.rate.map(|rate| Pace::start(rate, Duration::from_millis(common.commit_ms)));
     let fed = feed(&mut source, &mut gaps, &mut publisher, leaves_out, pace, &interrupt, &bar);
     bar.finish_and_clear();
     let published = publisher.published();
@@ -337,38 +336,59 @@ fn feed(
     }
 }
 
-/// Limits ticks to a rate.
+/// Publishes ticks at a rate, on a schedule that does not depend on how long commits take. A record is stamped with the
+/// time at which it was due, so a feed that falls behind adds to the latency of its ticks.
 struct Pace {
     ticks_per_second: u64,
+    commit_interval: Duration,
     started: Instant,
-    committed: Instant,
+    /// Time of `started`, ns since the epoch.
+    started_ns: i64,
+    /// Time from `started` to the next commit.
+    next_commit: Duration,
 }
 
 impl Pace {
-    fn start(ticks_per_second: u64) -> Pace {
-        let now = Instant::now();
-        Pace { ticks_per_second, started: now, committed: now }
+    fn start(ticks_per_second: u64, commit_interval: Duration) -> Pace {
+        Pace {
+            ticks_per_second,
+            commit_interval,
+            started: Instant::now(),
+            started_ns: wall_clock_ns(),
+            next_commit: commit_interval,
+        }
     }
 
     /// Waits until the tick after the first `taken` ticks is due, or Ctrl-C is pressed. Meanwhile it commits pushed
-    /// ticks every [`PACE_COMMIT`], however slow the rate.
+    /// ticks at their times, however slow the rate.
     fn wait_for(
         &mut self,
         taken: u64,
         publisher: &mut Publisher,
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
-        let due = self.started + Duration::from_secs_f64(taken as f64 / self.ticks_per_second as f64);
+        let due = Duration::from_secs_f64(taken as f64 / self.ticks_per_second as f64);
         loop {
-            let now = Instant::now();
-            if now.duration_since(self.committed) >= PACE_COMMIT {
+            let now = self.started.elapsed();
+            // Ticks that are due before a commit belong to it, even if the commit is late.
+            if self.next_commit <= due.min(now) {
+                publisher.stamp(self.time_ns(self.next_commit));
                 publisher.flush()?;
-                self.committed = now;
+                // Commits that are late already become one.
+                let missed = (now - self.next_commit).as_nanos() / self.commit_interval.as_nanos();
+                let steps = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+                self.next_commit += self.commit_interval * steps;
+                continue;
             }
-            if now >= due || interrupt.wait((due - now).min(PACE_COMMIT)) {
+            if now >= due || interrupt.wait(due.min(self.next_commit) - now) {
+                publisher.stamp(self.time_ns(due));
                 return Ok(());
             }
         }
+    }
+
+    fn time_ns(&self, after: Duration) -> i64 {
+        self.started_ns.saturating_add(i64::try_from(after.as_nanos()).unwrap_or(i64::MAX))
     }
 }
 

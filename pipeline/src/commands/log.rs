@@ -68,8 +68,8 @@ fn check(path: &Path) -> anyhow::Result<ExitCode> {
     for given_up in &checked.given_up {
         writeln!(
             out,
-            "given up   {given_up}: an earlier recovery found them damaged or lost, or the source of an \
-             export lacked them"
+            "given up   {given_up}: retention removed them, an earlier recovery found them damaged or lost, or the \
+             source of an export lacked them"
         )?;
     }
     for found in &checked.damage {

@@ -26,6 +26,7 @@ use crate::logging::NOTICE;
 use crate::open::{OpenLog, Purpose, failover_note, open_log};
 use crate::otlp::Otlp;
 use crate::printable::{stdout, to_stderr};
+use crate::retention::Retention;
 use crate::runtime::{EngineConfig, EngineError, Progress, Stop, Summary, run};
 use crate::settings::Settings;
 use crate::terminal::Terminal;
@@ -54,7 +55,7 @@ pub(super) const NO_THREAD: &str =
 /// Runs the pipeline until Ctrl-C or SIGTERM, then drains it and prints a summary.
 pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     view::check(args.top, !settings.endpoint.listen.is_empty())?;
-    let OpenLog { log, schemas, .. } = open_log(settings, Purpose::Run)?;
+    let OpenLog { log, schemas, embedded, .. } = open_log(settings, Purpose::Run)?;
     ready_topics(&*log, settings, Purpose::Run)?;
     let mut config = settings.engine_config(schemas);
     config.core.new_segment = args.new_segment;
@@ -108,6 +109,11 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
         let LogEnds { ticks, requests } = ends.clone();
         drop(stop.send(Stop::At { ticks, requests }));
     }
+    // A run up to the end of a recording leaves the recording as it is.
+    let retention = match embedded.filter(|_| !args.until_caught_up) {
+        Some(log) => Some(Retention::start(log, settings, progress.clone(), Clock::start())?),
+        None => None,
+    };
     let engine = {
         let progress = progress.clone();
         thread::Builder::new()
@@ -139,6 +145,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     }
     live.close_view();
     let summary = engine.join().expect("the engine returns its errors");
+    drop(retention);
     let hot_status = hot_state.map(HotState::stop);
     if let Some(otlp) = otlp {
         otlp.end();
@@ -153,7 +160,7 @@ pub fn execute(args: &RunArgs, settings: &Settings, terminal: &Terminal) -> anyh
     if args.close && !is_interrupted {
         to_stderr(format_args!("{CLOSED}"));
     }
-    write_summary(&mut stdout, &summary, hot_status.as_deref())?;
+    write_summary(&mut stdout, &summary, args.until_caught_up, hot_status.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -274,16 +281,16 @@ pub(super) fn keep_hot_state(
     }
 }
 
-/// Prints the figures of a finished run.
+/// Prints the figures of a finished run. `is_recording` is true if it read ticks that were published long before.
 pub(super) fn write_summary(
     out: &mut impl Write,
     summary: &Summary,
+    is_recording: bool,
     hot_state: Option<&HotStatus>,
 ) -> std::io::Result<()> {
     let count = |value: u64| HumanCount(value).to_string();
     let seconds = summary.active_ns as f64 / 1e9;
     let per_second = if seconds > 0.0 { (summary.ticks as f64 / seconds) as u64 } else { 0 };
-    let milliseconds = |quantile: f64| summary.latency_ns.value_at_quantile(quantile) as f64 / 1e6;
     writeln!(
         out,
         "ticks      {:>12}   {} symbols, {} late",
@@ -327,12 +334,15 @@ pub(super) fn write_summary(
     if summary.split_symbols.count > 0 {
         writeln!(out, "split      {}", summary.split_symbols)?;
     }
-    if !summary.latency_ns.is_empty() {
-        let (p50, p99, p999) = (milliseconds(0.5), milliseconds(0.99), milliseconds(0.999));
-        writeln!(
-            out,
-            "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   from the read of a tick to the commit of its signal"
-        )?;
+    // Publication and read of a recording have nothing to do with each other.
+    let from_publication =
+        (&summary.latency_ns, "from the publication of a tick to the commit of its signal");
+    let from_read = (&summary.read_latency_ns, "from the read of a tick to the commit of its signal");
+    let all = [(!is_recording).then_some(from_publication), Some(from_read)];
+    for (latency_ns, what) in all.into_iter().flatten().filter(|(latency_ns, _)| !latency_ns.is_empty()) {
+        let [p50, p99, p999] =
+            [0.5, 0.99, 0.999].map(|quantile| latency_ns.value_at_quantile(quantile) as f64 / 1e6);
+        writeln!(out, "latency    p50 {p50:.1} ms, p99 {p99:.1} ms, p99.9 {p999:.1} ms   {what}")?;
     }
     if let Some(status) = hot_state {
         writeln!(out, "hot state  {status}")?;

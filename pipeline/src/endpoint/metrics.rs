@@ -111,7 +111,8 @@ metrics! {
     RESTORED = Gauge "partition_restored" "" ["partition"] "0 while the state of the partition is being \
                                                             restored, then 1.";
 
-    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "Time from the read of the tick record that causes a signal to the commit of the signal.";
+    TICK_TO_SIGNAL = Histogram "tick_to_signal" "seconds" [] "Time from the publication of the tick record that causes a signal to the commit of the signal. The publication is by the clock of the producer, or of a Kafka broker that stamps records.";
+    READ_TO_SIGNAL = Histogram "read_to_signal" "seconds" [] "Time from the read of the tick record that causes a signal to the commit of the signal.";
     READ_TO_SEAL = Histogram "read_to_seal" "seconds" [] "Time from the read of the tick record that causes a signal to the seal of the signal. It is spent in queues, on lanes, and waiting for the previous commit.";
     COMMIT = Histogram "commit" "seconds" [] "Time from the seal of a transaction to its commit, repeated attempts included.";
     BATCH_WAIT = Histogram "batch_wait" "seconds" [] "Waiting time of the oldest row of a batch, when the batch is sent to its lane.";

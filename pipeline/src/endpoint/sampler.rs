@@ -518,6 +518,7 @@ mod tests {
             next_offset,
             read_to,
             sealed_offset,
+            snapshot_offset: 0,
             watermark_ns: None,
             symbols: 0,
             waiting_rows: 0,

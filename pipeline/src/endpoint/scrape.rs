@@ -225,6 +225,7 @@ impl Page {
         let latencies = &view.watched.progress.latencies;
         for (metric, histogram) in [
             (TICK_TO_SIGNAL, &latencies.tick_to_signal),
+            (READ_TO_SIGNAL, &latencies.read_to_signal),
             (READ_TO_SEAL, &latencies.read_to_seal),
             (COMMIT, &latencies.commit),
             (RISK_ENQUEUE, &latencies.risk_enqueue),

@@ -193,6 +193,7 @@ pub(super) mod tests {
                 next_offset: 100,
                 read_to: 100,
                 sealed_offset: 90,
+                snapshot_offset: 0,
                 watermark_ns: Some(NOW_NS - S),
                 symbols: 7,
                 waiting_rows: 5,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use warptape_engine::{
     Accepted, Command, CommitAttempt, CommitRequest, Core, Event, LaneBatch, LaneCommand, LaneNews, Observer,
-    Receipt,
+    Receipt, RecordTimes,
 };
 use warptape_kernels::device::Sample;
 use warptape_record::Record;
@@ -36,7 +36,9 @@ pub(super) struct Figures {
     shown_ns: i64,
     first_read_ns: Option<i64>,
     last_advance_ns: i64,
+    /// Latencies from the publication of records, and from their read.
     latency_ns: Histogram<u64>,
+    read_latency_ns: Histogram<u64>,
     /// Lane and number of rows of each batch in flight.
     batches: BTreeMap<i64, (LaneId, i64)>,
 }
@@ -53,6 +55,7 @@ impl Figures {
             first_read_ns: None,
             last_advance_ns: now_ns,
             latency_ns: latency_histogram(),
+            read_latency_ns: latency_histogram(),
             batches: BTreeMap::new(),
         }
     }
@@ -170,11 +173,20 @@ impl Figures {
         }
         Progress::add(&self.progress.signals, written.signals);
         let latencies = &self.progress.latencies;
-        for (read_at_ns, count) in receipt.signals_by_read {
-            let latency_ns = (committed_at_ns - read_at_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
-            self.latency_ns.record_n(latency_ns, count).expect("the value was clamped to the bounds");
+        for (RecordTimes { written_ns, read_at_ns }, count) in receipt.signals_by_record {
+            let record = |histogram: &mut Histogram<u64>, from_ns: i64| {
+                let latency_ns = (committed_at_ns - from_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
+                histogram.record_n(latency_ns, count).expect("the value was clamped to the bounds");
+            };
+            record(&mut self.read_latency_ns, read_at_ns);
+            if written_ns > 0 {
+                record(&mut self.latency_ns, written_ns);
+            }
             for _ in 0..count {
-                latencies.tick_to_signal.observe(seconds(read_at_ns, committed_at_ns));
+                if written_ns > 0 {
+                    latencies.tick_to_signal.observe(seconds(written_ns, committed_at_ns));
+                }
+                latencies.read_to_signal.observe(seconds(read_at_ns, committed_at_ns));
                 latencies.read_to_seal.observe(seconds(read_at_ns, sealed_ns));
             }
         }
@@ -223,6 +235,7 @@ impl Figures {
             symbols: status.symbols as u64,
             active_ns: self.first_read_ns.map_or(0, |first| (self.last_advance_ns - first).max(0)),
             latency_ns: self.latency_ns,
+            read_latency_ns: self.read_latency_ns,
         }
     }
 }

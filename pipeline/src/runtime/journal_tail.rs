@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, Record, TopicPartition};
 use warptape_schemas::decode_journal_entry;
-use warptape_schemas::journal::JournalEntry;
+use warptape_schemas::journal::{Checkpoint, Input, JournalEntry};
 
 use super::EngineError;
 
@@ -81,6 +81,42 @@ pub(super) fn entry_at(
         }
     }
     Ok(found)
+}
+
+/// Returns the offset from which on a journal suffices for a restart and for a replay: that of the newest start or
+/// checkpoint, or of the newest positions before it. `None` if the journal has none.
+pub(crate) fn needed_from(log: &dyn EventLog, journal: &str, ordinal: i32) -> Result<Option<i64>, LogError> {
+    let partition = TopicPartition { topic: journal.to_owned(), partition: ordinal };
+    let mut reader = log.reader(std::slice::from_ref(&partition))?;
+    let range = reader.offsets(&partition)?;
+    let (mut back, mut end) = (LOOK_BACK, range.next);
+    let (mut state, mut positions) = (None, None);
+    while end > range.first {
+        let from = range.next.saturating_sub(back).max(range.first);
+        reader.seek(&partition, from)?;
+        let (mut state_here, mut positions_here) = (None, None);
+        while reader.position(&partition)? < end {
+            let Fetched::Records { records, .. } = reader.poll(READ_WAIT, RECORDS_MAX, ENTRY_BYTES_MAX)?
+            else {
+                continue;
+            };
+            for record in records.iter().filter(|record| record.offset < end) {
+                match decode_journal_entry(&record.value).map(|entry| entry.input) {
+                    Ok(Input::Started(_) | Input::Checkpoint(Checkpoint { part: 0, .. })) => {
+                        state_here = Some(record.offset);
+                    }
+                    Ok(Input::Positions(_)) => positions_here = Some(record.offset),
+                    _ => {}
+                }
+            }
+        }
+        (state, positions) = (state.or(state_here), positions.or(positions_here));
+        if let (Some(state), Some(positions)) = (state, positions) {
+            return Ok(Some(positions.min(state)));
+        }
+        (end, back) = (from, back.saturating_mul(16));
+    }
+    Ok(None)
 }
 
 /// Returns the first record with an offset in `from..end`.

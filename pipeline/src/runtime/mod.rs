@@ -54,6 +54,7 @@ pub use commit::records_of;
 pub use config::{COMMIT_BYTES_MAX, EngineConfig, Retention, TopicPlan, topic_specs};
 pub use error::EngineError;
 pub(crate) use failpoint::faulty;
+pub(crate) use journal_tail::needed_from;
 pub use lanes::{ConfiguredLanes, DeviceSlices, LaneResult, LaneStages, LaneWork, OpenLanes};
 pub use progress::{Committed, EngineView, LaneProgress, Latencies, Progress};
 pub use requests::{WAIT_HEADER, read_request};

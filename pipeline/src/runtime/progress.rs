@@ -64,8 +64,10 @@ pub struct LaneProgress {
 /// Latencies of signals and commits, in seconds.
 #[derive(Debug)]
 pub struct Latencies {
-    /// Time from the read of a signal's record to the commit of the signal; one observation for each signal.
+    /// Time from the publication of a signal's record to the commit of the signal; one observation for each signal.
     pub tick_to_signal: Histogram,
+    /// Time from the read of that record to the commit.
+    pub read_to_signal: Histogram,
     /// Time from that read until the signal is sealed: queues, lanes, and the wait for the next commit.
     pub read_to_seal: Histogram,
     /// Time from the seal of a transaction to its commit; one observation for each transaction.
@@ -87,6 +89,7 @@ impl Default for Latencies {
         let long = || histogram(1e-4, 22);
         Self {
             tick_to_signal: long(),
+            read_to_signal: long(),
             read_to_seal: long(),
             commit: long(),
             // Buckets from 3 µs to 0.1 s.
@@ -104,7 +107,7 @@ pub struct EngineView {
     pub status: Status,
     /// Results of transactions.
     pub committed: Committed,
-    /// Median, 99 % and 99.9 % quantiles of the time in ms from a tick's read to the commit of its signal; `None`
+    /// Median, 99 % and 99.9 % quantiles of the time in ms from a tick's publication to the commit of its signal; `None`
     /// before the first signal.
     pub latency_ms: Option<[f64; 3]>,
     /// True if the engine has ended.

@@ -29,8 +29,10 @@ pub struct Summary {
     pub open_bars: u64,
     /// Time from the first read of a record to the last commit of source offsets, in nanoseconds.
     pub active_ns: i64,
-    /// Time from the read of a record to the commit of each signal that it caused, in nanoseconds.
+    /// Time from the publication of a record to the commit of each signal that it caused, in nanoseconds.
     pub latency_ns: Histogram<u64>,
+    /// Time from the read of a record to that commit, in nanoseconds.
+    pub read_latency_ns: Histogram<u64>,
 }
 
 /// Greatest latency that the histogram distinguishes, in ns; longer ones count as this.

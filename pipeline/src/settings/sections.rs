@@ -23,11 +23,14 @@ pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
 use super::keys::Key;
+use crate::retention::{KeptBytes, KeptFor};
 use crate::runtime::Retention;
 
 /// Sections in the order of the example file.
 pub const SECTIONS: &[Section] = &[
     LogSettings::SECTION,
+    KeptFor::SECTION,
+    KeptBytes::SECTION,
     TopicSettings::SECTION,
     JournalSettings::SECTION,
     HotStateSettings::SECTION,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use warptape_eventlog::Durability;
 
 use super::*;
+use crate::retention::KeptFor;
 
 /// Loads settings from a file's text, environment variables and flags.
 fn read(
@@ -59,10 +60,9 @@ fn origin_of<'a>(effective: &'a [Effective], path: &str) -> &'a Origin {
 #[test]
 fn nothing_given_is_the_defaults() {
     let (settings, effective) = load(&Sources { cores: 8, ..Sources::default() }).unwrap();
-    assert_eq!(
-        settings.log,
-        LogSettings { url: "sqlite:warptape.db".to_owned(), durability: Durability::Process }
-    );
+    let LogSettings { url, durability, kept_for, kept_bytes } = settings.log;
+    assert_eq!((&*url, durability), ("sqlite:warptape.db", Durability::Process));
+    assert_eq!((kept_for, kept_bytes.ticks), (KeptFor::default(), Some(24 << 30)));
     assert_eq!(settings.lanes.specs.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
     let risk = warptape_schemas::journal::RiskConfig {
@@ -212,7 +212,7 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     check("\"log.url\" = \"x\"", "\"log.url\" @ w.toml:1: an unknown key; log.url (the most similar key)");
     check(
         "[qqqq]\nzzzz = 1",
-        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [topics], [journal], [hot_state], [kafka], \
+        "qqqq.zzzz @ w.toml:2: an unknown key; keys of [log], [log.retention_hours], [log.retention_mib], [topics], [journal], [hot_state], [kafka], \
          [kafka.retention_hours], [schema_registry], [engine], [scheduler], [risk], [breakers], [autoscale], [otlp], [stages], [stages.indicators], \
          [stages.signals], [stages.market], [endpoint]",
     );

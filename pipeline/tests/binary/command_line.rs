@@ -455,7 +455,12 @@ fn a_run_that_has_ended_tells_its_reasons_and_that_its_lanes_stopped() {
     let events = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a log");
     run_until_drained(&mut run, &events, "warptape");
     let summary = run.stop("TERM");
-    assert!(summary.contains("from the read of a tick to the commit of its signal"), "{summary}");
+    for from in ["publication", "read"] {
+        assert!(
+            summary.contains(&format!("from the {from} of a tick to the commit of its signal")),
+            "{summary}"
+        );
+    }
 
     let tail = [&["tail", "journal", "--from-beginning", "--exit-at-end"][..], &log].concat();
     let (journal, _) = texts(&warptape(folder, &tail), 0);

@@ -392,3 +392,23 @@ fn a_capture_that_was_fed_in_part_and_has_changed_is_refused() {
     let (_, error) = texts(&warptape(folder, &feed), 2);
     assert!(error.contains("fed before, up to tick 2 but not to its end, and has changed since"), "{error}");
 }
+
+#[test]
+fn a_paced_feed_stamps_the_times_of_its_schedule() {
+    let folder = folder();
+    let feed = ["feed", "synth", "--ticks", "1000", "--batch", "1", "--rate", "2000", "--commit-ms", "5"];
+    texts(&warptape(folder.path(), &[&feed[..], &["--log", "sqlite:w.db"]].concat()), 0);
+    let log = SqliteLog::open_existing(folder.path().join("w.db")).expect("the log of the feed");
+    let partitions = 0..ends(&log, "ticks").len() as i32;
+    let all = partitions.flat_map(|partition| records(&log, "ticks", partition));
+    let mut times_ns: Vec<i64> = all.map(|record| record.timestamp_ns).collect();
+    times_ns.sort_unstable();
+    // Whatever the machine does, a tick is due every half millisecond.
+    assert_eq!(times_ns.len(), 1_000);
+    assert!(
+        times_ns.windows(2).all(|pair| (499_999..=500_001).contains(&(pair[1] - pair[0]))),
+        "{times_ns:?}"
+    );
+    let error = texts(&warptape(folder.path(), &["feed", "synth", "--commit-ms", "5"]), 2).1;
+    assert!(error.contains("--rate"), "{error}");
+}

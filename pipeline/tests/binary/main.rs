@@ -67,6 +67,7 @@ mod registry_stub;
 mod removed_ticks;
 mod repeated_feeds;
 mod reports;
+mod retention;
 mod risk;
 mod rows;
 mod segments;

@@ -156,11 +156,17 @@ fn unknown(context: &Context, transaction: &Transaction, way: Option<&Way>, tick
             "when the record arrived and in which batch it was: the journal entries were removed; the time until the seal counts as reading"
                 .to_owned(),
         ),
-        Some(way) if way.batch.is_none() => unknown.push(format!(
-            "in which of the batches {} it was: rows of several records arrived together, and their order is \
-             no longer in the log; the time from their arrival to the seal counts as waiting for commits",
-            way.candidates.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
-        )),
+        Some(way) if way.batch.is_none() => {
+            let candidates = way.candidates.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+            let which = match candidates.is_empty() {
+                true => "in which batch it was".to_owned(),
+                false => format!("in which of the batches {candidates} it was"),
+            };
+            unknown.push(format!(
+                "{which}: rows of several records arrived together, and their order is no longer in the log; the \
+                 time from their arrival to the seal counts as waiting for commits"
+            ));
+        }
         Some(way) if way.complete.is_none() => unknown.push(
             "when rows of other groups from the same records were done: this time counts as waiting for commits".to_owned(),
         ),

@@ -1,6 +1,6 @@
 //! Closed bars and signals by symbol, for candles. Old ones are dropped to bound the memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use warptape_replay::iso;
 use warptape_schemas::signal::{Bar, INDICATORS, Signal, SignalKind};
@@ -26,7 +26,7 @@ const SHOWN_MAX: usize = 100;
 
 /// Bars and signals of all symbols seen.
 pub(super) struct Series {
-    symbols: BTreeMap<String, OfSymbol>,
+    symbols: HashMap<String, OfSymbol>,
     /// Number of series of all symbols.
     count: usize,
     /// Greatest number of bars kept of each series for now. It is halved if the memory does not suffice.
@@ -58,7 +58,7 @@ struct Kept {
 
 impl Default for Series {
     fn default() -> Self {
-        Self { symbols: BTreeMap::new(), count: 0, records_max: RECORDS_MAX, bytes: 0, bytes_max: BYTES_MAX }
+        Self { symbols: HashMap::new(), count: 0, records_max: RECORDS_MAX, bytes: 0, bytes_max: BYTES_MAX }
     }
 }
 
@@ -128,7 +128,7 @@ impl Series {
     /// Returns the symbols with the most signals, at most [`SHOWN_MAX`].
     pub(super) fn symbols(&self) -> Vec<Symbol> {
         let mut most: Vec<_> = self.symbols.iter().collect();
-        most.sort_by_key(|(_, of)| std::cmp::Reverse(of.signals));
+        most.sort_by_key(|(name, of)| (std::cmp::Reverse(of.signals), *name));
         let shown = most.into_iter().take(SHOWN_MAX).map(|(name, of)| Symbol {
             symbol: name.clone(),
             bars: of.bars.keys().cloned().collect(),

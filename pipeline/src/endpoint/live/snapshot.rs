@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub totals: Totals,
     /// Rates and lag of the last two minutes.
     pub history: History,
-    /// Latency of signals, from the read of a tick to the commit; `None` before the first signal.
+    /// Latency of signals, from the publication of a tick to the commit; `None` before the first signal.
     pub latency: Option<Latency>,
     /// Lag over all partitions; `None` if the log does not report it.
     pub lag: Option<Lag>,

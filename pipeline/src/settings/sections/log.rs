@@ -10,6 +10,7 @@ use super::super::declaration::{address, choice, integer, section, text, whole};
 use super::super::syntax;
 use super::super::value::Setting;
 use super::milliseconds;
+use crate::retention::{KeptBytes, KeptFor};
 use crate::runtime::Topics;
 
 section! {
@@ -29,6 +30,68 @@ section! {
             _ => Durability::Process,
         });
     }
+    and {
+        /// Ages up to which the embedded log keeps records.
+        kept_for: KeptFor = |values| KeptFor::read(values);
+        /// Sizes up to which the embedded log keeps records.
+        kept_bytes: KeptBytes = |values| KeptBytes::read(values);
+    }
+}
+
+section! {
+    "log.retention_hours": "Age up to which the embedded log keeps records, in hours since they were written; 0 is without limit. A \
+                            live `run` removes older ones, except what it needs for a restart. On Kafka, see \
+                            [kafka.retention_hours].";
+    into KeptFor {
+        /// Ticks.
+        ticks: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Signals.
+        signals: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Journal. `replay` begins at the first remaining start or checkpoint.
+        journal: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Late ticks.
+        late: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Dead letters.
+        dead_letter: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Lifecycle.
+        lifecycle: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Risk requests.
+        risk_requests: Option<Duration> = integer(0, 0..=1_000_000, hours);
+        /// Risk results. A request's id is refused a second time while its result is kept.
+        risk_results: Option<Duration> = integer(0, 0..=1_000_000, hours);
+    }
+}
+
+section! {
+    "log.retention_mib": "Size up to which the embedded log keeps the records of a topic, in MiB; 0 is without limit. A live `run` \
+                          removes the oldest ones beyond it, except what it needs for a restart. Other files, indices and \
+                          snapshots come on top.";
+    into KeptBytes {
+        /// Ticks.
+        ticks: Option<u64> = integer(24_576, 0..=1_000_000_000, mebibytes);
+        /// Signals.
+        signals: Option<u64> = integer(24_576, 0..=1_000_000_000, mebibytes);
+        /// Journal. `replay` begins at the first remaining start or checkpoint.
+        journal: Option<u64> = integer(8_192, 0..=1_000_000_000, mebibytes);
+        /// Late ticks.
+        late: Option<u64> = integer(1_024, 0..=1_000_000_000, mebibytes);
+        /// Dead letters.
+        dead_letter: Option<u64> = integer(1_024, 0..=1_000_000_000, mebibytes);
+        /// Lifecycle.
+        lifecycle: Option<u64> = integer(1_024, 0..=1_000_000_000, mebibytes);
+        /// Risk requests.
+        risk_requests: Option<u64> = integer(2_048, 0..=1_000_000_000, mebibytes);
+        /// Risk results. A request's id is refused a second time while its result is kept.
+        risk_results: Option<u64> = integer(3_072, 0..=1_000_000_000, mebibytes);
+    }
+}
+
+fn hours(number: i64) -> Option<Duration> {
+    (number > 0).then(|| Duration::from_secs(number as u64 * 3600))
+}
+
+fn mebibytes(number: i64) -> Option<u64> {
+    (number > 0).then_some((number as u64) << 20)
 }
 
 section! {

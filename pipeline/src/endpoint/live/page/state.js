@@ -183,7 +183,7 @@ const TILES = [
     label: "Tick → signal p50",
     about: "Half of the signals were committed within this time of the read of their tick",
     figure: ({ latency }) => [...time(latency?.p50_ms), latency?.p50_ms],
-    below: ({ latency }) => (latency ? "read to commit" : "no signal so far"),
+    below: ({ latency }) => (latency ? "publication to commit" : "no signal so far"),
   },
   {
     id: "p99",
