@@ -1,7 +1,7 @@
 //! Retention on the embedded log: a thread removes the oldest records beyond the configured ages and sizes. Kafka's
 //! brokers do this themselves.
 //!
-//! What a restart of this process needs stays, whatever the limits: ticks from the last committed snapshot on, risk
+//! Records that a restart needs stay, whatever the limits. These are ticks from the last committed snapshot on, risk
 //! requests without an answer, and the journal from its newest start or checkpoint on. Snapshots are compacted, and
 //! operators' commands are few, so both are kept.
 
@@ -124,7 +124,7 @@ impl Drop for Retention {
     }
 }
 
-/// An error at the start of the thread.
+/// Error at the start of the thread that removes old records.
 #[derive(Debug, thiserror::Error)]
 pub enum RetentionError {
     /// The log cannot be read.
@@ -395,7 +395,7 @@ struct Snapshots {
 impl Snapshots {
     fn see(&mut self, view: &EngineView) {
         let status = &view.status;
-        // What goes into a repeated commit is not known to be committed.
+        // A commit that is repeated may hold more than is committed.
         if status.aborting_since_ns.is_some() {
             self.in_commit = None;
             return;

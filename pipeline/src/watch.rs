@@ -11,7 +11,7 @@ use warptape_eventlog::{EventLog, LogError};
 /// Longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// Pause between two checks.
-const PAUSE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// An outage of the log.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Latency from the intended publication of a tick until an observer has read the signal that it causes.
 //!
 //! Feed, pipeline and observer are three processes, as in production. The feed keeps an open-loop schedule and stamps
-//! each record with the time at which it was due, so a delay of any of the three counts. The observer, this process,
+//! each record with the time at which it was due. So a delay of any of the three counts. The observer, this process,
 //! reads ticks and signals, and takes the time at which it has a signal. Feed and pipeline commit at the same interval.
 //!
 //! ```text

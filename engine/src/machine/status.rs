@@ -71,8 +71,8 @@ pub struct PartitionStatus {
     pub read_to: i64,
     /// Offset before which the outputs of all records are committed, or in the commit under way.
     pub sealed_offset: i64,
-    /// Offset of the last snapshot that is in commits in full, perhaps in the commit under way: a restore after that
-    /// commit needs no earlier ticks. 0 before the first snapshot of this life.
+    /// Offset of the last snapshot that is in commits in full, perhaps in the commit under way. After that commit,
+    /// a restore needs no earlier ticks. 0 before the first snapshot of this life.
     pub snapshot_offset: i64,
     /// The event time before which ticks are late, ns since the epoch; `None` before the first tick.
     pub watermark_ns: Option<i64>,

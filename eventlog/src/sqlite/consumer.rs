@@ -379,8 +379,8 @@ fn read(
     Ok(records)
 }
 
-/// Reads the given-up offsets of a partition again. Returns true if they now explain why there is no record at
-/// `position`, and the reader has not read anything yet, so that it begins with the first record.
+/// Reads the given-up offsets of a partition again. Returns true if they now explain why there is no
+/// record at `position`, and the reader has not read anything yet. It then begins with the first record.
 ///
 /// # Errors
 /// The reader has read earlier records, so it would leave out the removed ones.

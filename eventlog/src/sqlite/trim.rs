@@ -27,7 +27,7 @@ const COUNT_ROWS_MAX: i64 = 4_096;
 /// Bytes after which a step ends. A removal reads all of a row's pages, and commits of others wait meanwhile.
 const STEP_BYTES: u64 = 2 << 20;
 
-/// What a topic keeps.
+/// Limits of what a topic keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Time before which records may be removed, ns since the epoch; `None` if no record is too old. A record's time is
@@ -55,6 +55,7 @@ pub struct Trimmer {
 }
 
 /// A partition of the topic.
+#[derive(Clone)]
 struct Part {
     table: Table,
     /// Offset after the last counted row.
@@ -154,6 +155,7 @@ impl Trimmer {
         if next_of(file, connection, topic, partitions, keep, keep_from)?.is_none() {
             return Ok(Trimmed::default());
         }
+        let before = partitions.clone();
         let trimmed = file.write(connection, DOING, |writing| {
             let mut trimmed = Trimmed::default();
             let mut rows_removed = vec![0; partitions.len()];
@@ -181,10 +183,7 @@ impl Trimmer {
             Ok(trimmed)
         });
         if trimmed.is_err() {
-            // Nothing was removed, so all sizes have to be counted again.
-            partitions
-                .iter_mut()
-                .for_each(|part| *part = Part { counted_to: 0, bytes: 0, oldest: None, ..*part });
+            *partitions = before;
         }
         trimmed
     }

@@ -76,6 +76,10 @@ impl Broker {
     /// Makes the broker stop answering with open connections.
     pub fn pause(&self) {
         self.signal("-STOP");
+        // The signal takes effect a moment later.
+        while !self.is_stopped() {
+            std::thread::yield_now();
+        }
     }
 
     /// Resumes after a pause.
@@ -102,8 +106,22 @@ impl Broker {
     }
 
     fn signal(&self, signal: &str) {
-        let process = std::fs::read_to_string(self.folder.join("kafka.pid")).unwrap();
-        assert!(Command::new("kill").args([signal, process.trim()]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &self.process()]).status().unwrap().success());
+    }
+
+    /// Returns true if all threads of the process are stopped.
+    fn is_stopped(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process())).unwrap();
+        let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+        // The state is the letter behind the name, which is in parentheses.
+        threads.flatten().map(|thread| state(thread.path())).all(|stat| match stat.rsplit_once(") ") {
+            Some((_, rest)) => rest.starts_with(['T', 't']),
+            None => true,
+        })
+    }
+
+    fn process(&self) -> String {
+        std::fs::read_to_string(self.folder.join("kafka.pid")).unwrap().trim().to_owned()
     }
 }
 

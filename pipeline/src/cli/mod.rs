@@ -25,7 +25,7 @@ mod train;
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -64,6 +64,7 @@ pub use train::{CompareArgs, NetworkKind, TrainArgs, TrainCommand};
 
 use crate::commands;
 use crate::logging::{self, LogFormat, NOTICE};
+use crate::printable::to_stderr;
 use crate::settings::{self, Assignment, Sources};
 use crate::terminal::Terminal;
 use crate::usage_error::UsageError;
@@ -212,6 +213,9 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     told
 }
 
+/// Name that a configuration file usually has.
+const USUAL_CONFIG: &str = "warptape.toml";
+
 /// True if a command uses the configured lanes. Other commands do not look for devices.
 fn runs_lanes(command: &Command) -> bool {
     matches!(command, Command::Demo(_) | Command::Run(_) | Command::Devices(_))
@@ -255,7 +259,12 @@ fn execute(cli: &Cli, name: &str, terminal: &Terminal) -> anyhow::Result<ExitCod
         Command::Demo(args) => {
             commands::demo::execute(args, &settings, name, cli.config.as_deref(), terminal)
         }
-        Command::Run(args) => commands::run::execute(args, &settings, terminal),
+        Command::Run(args) => {
+            if cli.config.is_none() && Path::new(USUAL_CONFIG).is_file() {
+                to_stderr(format_args!("{USUAL_CONFIG} is not read: name it with -c {USUAL_CONFIG}"));
+            }
+            commands::run::execute(args, &settings, terminal)
+        }
         Command::Ready(args) => commands::ready::execute(args, &settings.endpoint),
         #[cfg(feature = "top")]
         Command::Top(args) => commands::top::execute(args, &settings.endpoint, terminal),

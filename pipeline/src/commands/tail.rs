@@ -58,5 +58,10 @@ pub fn execute(args: &TailArgs, settings: &Settings) -> anyhow::Result<ExitCode>
     if !waits && !interrupt.is_set() {
         printer.tell_missing(&log.url());
     }
+    if args.exit_at_end && !args.reads_old_records() {
+        to_stderr(format_args!(
+            "tail begins with new records; --from-beginning or --since prints those of {topic} that are in the log"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }

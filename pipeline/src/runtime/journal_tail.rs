@@ -83,7 +83,7 @@ pub(super) fn entry_at(
     Ok(found)
 }
 
-/// Returns the offset from which on a journal suffices for a restart and for a replay: that of the newest start or
+/// Returns the offset from which on a journal suffices for a restart and for a replay. It is that of the newest start or
 /// checkpoint, or of the newest positions before it. `None` if the journal has none.
 pub(crate) fn needed_from(log: &dyn EventLog, journal: &str, ordinal: i32) -> Result<Option<i64>, LogError> {
     let partition = TopicPartition { topic: journal.to_owned(), partition: ordinal };

@@ -496,3 +496,23 @@ fn a_recording_without_ticks_is_refused_and_kinds_are_counted() {
     let (out, _) = feed("raw.jsonl", 0);
     assert!(out.starts_with("published 1 ticks in 1 records") && out.contains("ignored 3×kline"), "{out}");
 }
+
+#[test]
+fn what_is_left_out_is_said() {
+    let folder = folder();
+    let folder = folder.path();
+    let log = ["--log", "sqlite:w.db"];
+    texts(&warptape(folder, &[&["feed", "synth", "--ticks", "1e3"][..], &log].concat()), 0);
+    std::fs::write(folder.join("warptape.toml"), "engine.commit_interval_ms = 50\n").expect("a file");
+    let run = ["run", "--until-caught-up"];
+    let (_, said) = texts(&warptape(folder, &[&run[..], &log].concat()), 0);
+    assert!(said.contains("warptape.toml is not read: name it with -c warptape.toml"), "{said}");
+    let (_, said) = texts(&warptape(folder, &[&run[..], &["-c", "warptape.toml"], &log].concat()), 0);
+    assert!(!said.contains("is not read"), "{said}");
+    let (printed, said) =
+        texts(&warptape(folder, &[&["tail", "ticks", "--exit-at-end"][..], &log].concat()), 0);
+    assert!(
+        printed.is_empty() && said.contains("--from-beginning or --since prints those of ticks"),
+        "{said}"
+    );
+}

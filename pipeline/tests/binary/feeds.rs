@@ -403,7 +403,7 @@ fn a_paced_feed_stamps_the_times_of_its_schedule() {
     let all = partitions.flat_map(|partition| records(&log, "ticks", partition));
     let mut times_ns: Vec<i64> = all.map(|record| record.timestamp_ns).collect();
     times_ns.sort_unstable();
-    // Whatever the machine does, a tick is due every half millisecond.
+    // A tick is due every half millisecond, whatever the machine does.
     assert_eq!(times_ns.len(), 1_000);
     assert!(
         times_ns.windows(2).all(|pair| (499_999..=500_001).contains(&(pair[1] - pair[0]))),

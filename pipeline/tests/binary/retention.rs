@@ -1,5 +1,5 @@
 //! Retention on the embedded log: a live run keeps each topic within its limit, and stays exactly once across a crash.
-//! What remains of the outputs equals the outputs of a run that keeps everything, and verifies.
+//! The remaining outputs equal those of a run that keeps everything, and verify.
 
 use std::path::Path;
 
