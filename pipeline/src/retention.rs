@@ -35,48 +35,6 @@ const FULL_S_MAX: f64 = 7.0 * 86_400.0;
 /// Time between two reports of such a disk, in ns: six hours.
 const FULL_REPORT_NS: i64 = 6 * 3_600_000_000_000;
 
-/// Ages up to which records are kept, by topic; `None` is without limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptFor {
-    /// Ticks.
-    pub ticks: Option<Duration>,
-    /// Signals.
-    pub signals: Option<Duration>,
-    /// Journal.
-    pub journal: Option<Duration>,
-    /// Late ticks.
-    pub late: Option<Duration>,
-    /// Dead letters.
-    pub dead_letter: Option<Duration>,
-    /// Lifecycle.
-    pub lifecycle: Option<Duration>,
-    /// Risk requests.
-    pub risk_requests: Option<Duration>,
-    /// Risk results.
-    pub risk_results: Option<Duration>,
-}
-
-/// Sizes in bytes up to which records are kept, by topic; `None` is without limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptBytes {
-    /// Ticks.
-    pub ticks: Option<u64>,
-    /// Signals.
-    pub signals: Option<u64>,
-    /// Journal.
-    pub journal: Option<u64>,
-    /// Late ticks.
-    pub late: Option<u64>,
-    /// Dead letters.
-    pub dead_letter: Option<u64>,
-    /// Lifecycle.
-    pub lifecycle: Option<u64>,
-    /// Risk requests.
-    pub risk_requests: Option<u64>,
-    /// Risk results.
-    pub risk_results: Option<u64>,
-}
-
 /// Records of a topic that have to stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
@@ -173,7 +131,7 @@ impl Keeper {
         clock: Clock,
         stopped: Receiver<()>,
     ) -> Result<Self, LogError> {
-        let (ages, sizes, names) = (settings.log.kept_for, settings.log.kept_bytes, &settings.topics.names);
+        let (ages, sizes, names) = (&settings.log.kept_for, &settings.log.kept_bytes, &settings.topics.names);
         let limits = [
             ("ticks", &names.ticks, ages.ticks, sizes.ticks, Needs::Ticks),
             ("signals", &names.signals, ages.signals, sizes.signals, Needs::Outputs),

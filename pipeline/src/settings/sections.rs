@@ -18,12 +18,11 @@ pub use autoscale::AutoscaleSettings;
 pub use endpoint::{EndpointSettings, Unguarded};
 pub use engine::{EngineSettings, RiskSettings};
 pub use kafka::{GroupProtocol, KafkaSettings, RegistrySettings};
-pub use log::{HotStateSettings, JournalSettings, LogSettings, TopicSettings};
+pub use log::{HotStateSettings, JournalSettings, KeptBytes, KeptFor, LogSettings, TopicSettings};
 pub use otlp::OtlpSettings;
 
 use super::declaration::{FromKeys, Section};
 use super::keys::Key;
-use crate::retention::{KeptBytes, KeptFor};
 use crate::runtime::Retention;
 
 /// Sections in the order of the example file.

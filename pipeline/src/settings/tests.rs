@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use warptape_eventlog::Durability;
 
 use super::*;
-use crate::retention::KeptFor;
 
 /// Loads settings from a file's text, environment variables and flags.
 fn read(
@@ -62,7 +61,7 @@ fn nothing_given_is_the_defaults() {
     let (settings, effective) = load(&Sources { cores: 8, ..Sources::default() }).unwrap();
     let LogSettings { url, durability, kept_for, kept_bytes } = settings.log;
     assert_eq!((&*url, durability), ("sqlite:warptape.db", Durability::Process));
-    assert_eq!((kept_for, kept_bytes.ticks), (KeptFor::default(), Some(24 << 30)));
+    assert_eq!((kept_for.ticks, kept_bytes.ticks), (None, Some(24 << 30)));
     assert_eq!(settings.lanes.specs.len(), 2);
     assert_eq!(settings.scheduler.row_deadline_ns, 5_000_000);
     let risk = warptape_schemas::journal::RiskConfig {

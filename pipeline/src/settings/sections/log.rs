@@ -10,7 +10,6 @@ use super::super::declaration::{address, choice, integer, section, text, whole};
 use super::super::syntax;
 use super::super::value::Setting;
 use super::milliseconds;
-use crate::retention::{KeptBytes, KeptFor};
 use crate::runtime::Topics;
 
 section! {
@@ -42,7 +41,8 @@ section! {
     "log.retention_hours": "Age up to which the embedded log keeps records, in hours since they were written; 0 is without limit. A \
                             live `run` removes older ones, except what it needs for a restart. On Kafka, see \
                             [kafka.retention_hours].";
-    into KeptFor {
+    /// Ages up to which records are kept, by topic; `None` is without limit.
+    pub struct KeptFor {
         /// Ticks.
         ticks: Option<Duration> = integer(0, 0..=1_000_000, hours);
         /// Signals.
@@ -66,7 +66,8 @@ section! {
     "log.retention_mib": "Size up to which the embedded log keeps the records of a topic, in MiB; 0 is without limit. A live `run` \
                           removes the oldest ones beyond it, except what it needs for a restart. Other files, indices and \
                           snapshots come on top.";
-    into KeptBytes {
+    /// Sizes in bytes up to which records are kept, by topic; `None` is without limit.
+    pub struct KeptBytes {
         /// Ticks.
         ticks: Option<u64> = integer(24_576, 0..=1_000_000_000, mebibytes);
         /// Signals.
