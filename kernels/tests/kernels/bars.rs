@@ -32,13 +32,23 @@ proptest! {
         ticks in 1..400_usize,
         lateness_ns in 0..4 * SECOND_NS,
     ) {
-        let market = Market { seed, slots, ticks, allowed_lateness_ns: lateness_ns, specs: specs() };
-        let rows = market.rows();
-        for spec in specs() {
-            let closed = fold(spec, lateness_ns, slots as usize, &rows);
-            prop_assert_eq!(closed, reference::bars(spec, &rows), "{}", spec);
-        }
+        check(seed, slots, ticks, lateness_ns);
     }
+}
+
+fn check(seed: u64, slots: u32, ticks: usize, lateness_ns: i64) {
+    let market = Market { seed, slots, ticks, allowed_lateness_ns: lateness_ns, specs: specs() };
+    let rows = market.rows();
+    for spec in specs() {
+        let closed = fold(spec, lateness_ns, slots as usize, &rows);
+        assert_eq!(closed, reference::bars(spec, &rows), "{spec}");
+    }
+}
+
+/// More quotes than are kept came between a trade and the quote before it.
+#[test]
+fn a_quote_may_be_forgotten_before_its_trade() {
+    check(11_256_669_437_043_881_276, 1, 387, 2_918_919_802);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warptape_kernels::{ABSENT, BarSpec, BySide, ClosedBars, RECENT_QUOTES_MAX, RowKind, Rows};
+use warptape_kernels::{ABSENT, BarSpec, BySide, ClosedBars, FORGOTTEN, RECENT_QUOTES_MAX, RowKind, Rows};
 
 /// The bars that rows close, by definition.
 pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
@@ -38,7 +38,9 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
         };
         let [(buys_e9, buys), (sells_e9, sells)] = [of(1), of(2)];
         closed.by_side.push(BySide { volumes_e9: [buys_e9, sells_e9], trades: [buys, sells] });
-        closed.quote_sizes_e9.push(quote.map_or([ABSENT.into(); 2], |row| quote_sizes_e9(rows, row)));
+        closed
+            .quote_sizes_e9
+            .push(quote.map_or_else(|special| [special.into(); 2], |row| quote_sizes_e9(rows, row)));
         closed.is_cut.push(rows.kind[cause] == RowKind::CUT);
         closed.offset.push(rows.offset[cause]);
         closed.index.push(rows.index[cause]);
@@ -49,15 +51,21 @@ pub fn bars(spec: BarSpec, rows: &Rows) -> ClosedBars {
 
 /// Row of a bar's quote. For a time bar, it is the last quote before the bar's end, by event time and arrival, at any
 /// row. For other bars, it is the last quote at or before the end, among the rows before the one that closed the bar.
-fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Option<usize> {
+/// Without such a quote, returns the special size: a quote is forgotten if too many newer ones came before the trade.
+fn quote(spec: BarSpec, rows: &Rows, cause: usize, bar: &Bar) -> Result<usize, i64> {
     let of_slot = |&row: &usize| rows.kind[row].is_quote() && rows.slot[row] == bar.slot;
     let last = |quotes: Vec<usize>| quotes.into_iter().max_by_key(|&row| (rows.time_ns[row], row));
     if let BarSpec::Time { .. } = spec {
-        return last((0..rows.len()).filter(of_slot).filter(|&row| rows.time_ns[row] < bar.end_ns).collect());
+        let before_end = (0..rows.len()).filter(of_slot).filter(|&row| rows.time_ns[row] < bar.end_ns);
+        return last(before_end.collect()).ok_or(ABSENT);
     }
     let (after, quotes): (Vec<usize>, Vec<usize>) =
         (0..cause).filter(of_slot).partition(|&row| rows.time_ns[row] > bar.end_ns);
-    if after.len() < RECENT_QUOTES_MAX { last(quotes) } else { None }
+    match after.len() {
+        ..RECENT_QUOTES_MAX => last(quotes).ok_or(ABSENT),
+        RECENT_QUOTES_MAX if quotes.is_empty() => Err(ABSENT),
+        _ => Err(FORGOTTEN),
+    }
 }
 
 fn quote_sizes_e9(rows: &Rows, row: usize) -> [i128; 2] {
