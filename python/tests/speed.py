@@ -32,9 +32,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "warptape.toml"
         config.write_text(CONFIGURATION)
-        # About half of the ticks are trades, and two of these are a bar.
+        # Some 28 % of the ticks are trades, and two trades are a bar.
         log = warptape.Log(Path(folder) / "market.db", config=config)
-        command("feed", "synth", "--ticks", 4 * signals, "-c", config, "--log", log.url)
+        command("feed", "synth", "--ticks", 8 * signals, "-c", config, "--log", log.url)
         command("run", "--until-caught-up", "-c", config, "--log", log.url)
 
         def arrow() -> int:

@@ -17,6 +17,7 @@
 //! read.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use warptape_events::tick::{RowScales, Scales, Side, TickColumns, TickKind};
@@ -36,10 +37,10 @@ use crate::sides::Sides;
 use crate::trade_ids::{TradeIdCounts, TradeIds};
 use crate::{Evicted, GroupQueue, GroupStage, Repack, SlotSymbol, StageConfig, StageError, SymbolMarket};
 
-/// Average rows per group from which a record is dealt by groups. With fewer rows, going through the groups costs more
+/// Average rows per group from which a calm run is dealt by groups. With fewer rows, going through the groups costs more
 /// than it saves.
 const ROWS_BY_GROUP_MIN: usize = 8;
-/// Rows of a record for which a group keeps room at most: 16 KiB.
+/// Rows of a run for which a group keeps room at most: 16 KiB.
 const DEALT_ROOM_MAX: usize = 4096;
 /// Version of the intake's snapshot bytes.
 pub(crate) const STATE_VERSION: u32 = 6;
@@ -118,7 +119,7 @@ pub struct PartitionIntake {
     quorum: Quorum,
     /// The newest trade ids of each symbol.
     trade_ids: TradeIds,
-    /// Rows of the record at hand, by group; kept between records for their memory.
+    /// Rows of the calm run at hand, by group; kept between runs for their memory.
     dealt: Vec<Vec<u32>>,
 }
 
@@ -400,52 +401,26 @@ impl PartitionIntake {
             let back_at = self.judge_rows(ticks, first, written_ns);
             self.see_first(ticks, first);
             self.place_new_symbols(offset, queues);
-            self.deal_row_by_row(offset, ticks, first, &back_at, queues, late);
+            self.deal_row_by_row(offset, ticks, first, first..ticks.len(), &back_at, queues, late);
             return;
         }
         self.price_scales.begin_record();
         (self.places.len()..self.symbols.len()).for_each(|_| self.price_scales.add_new(Scales::E9.price));
         self.place_new_symbols(offset, queues);
-        let calm_until_ns = self.calm_until_by_groups(ticks, first);
-        if calm_until_ns.is_some() {
-            self.quorum.hear(ticks.symbol[first..].iter().copied(), written_ns);
-        } else {
-            self.hear_in_time(ticks, first, written_ns);
-        }
-        self.deal(offset, ticks, first, calm_until_ns, queues, late);
-    }
-
-    /// The result of [`PartitionIntake::calm_until`] for a record that is worth dealing by groups; else `None`.
-    fn calm_until_by_groups(&self, ticks: &TickColumns, first: usize) -> Option<i64> {
-        let times_ns = &ticks.event_time_ns[first..];
-        let is_large = times_ns.len() >= ROWS_BY_GROUP_MIN * self.group_slots.len();
-        // Rows with scales of their own are few, and are looked up one by one.
-        let by_groups = is_large && ticks.scales_from(first).is_empty();
-        by_groups.then(|| self.calm_until(times_ns)).flatten()
-    }
-
-    fn deal(
-        &mut self,
-        offset: i64,
-        ticks: &TickColumns,
-        first: usize,
-        calm_until_ns: Option<i64>,
-        queues: &mut [GroupQueue],
-        late: &mut Vec<Late>,
-    ) {
-        match calm_until_ns {
-            Some(time_ns) => {
-                let before_ns = self.event_time_max_ns.replace(time_ns);
-                let times_ns = &ticks.event_time_ns[first..];
-                // Event time may be further than the ticks.
-                let max_ns = match before_ns == Some(time_ns) {
-                    true => times_ns.iter().copied().max().unwrap_or(i64::MIN),
-                    false => time_ns,
-                };
-                self.ticks_max_ns = self.ticks_max_ns.max(max_ns);
-                self.deal_by_groups(offset, ticks, first, queues);
-            }
-            None => self.deal_row_by_row(offset, ticks, first, &[], queues, late),
+        let mut from = first;
+        while from < ticks.len() {
+            // The row that ends a run belongs to what is dealt row by row.
+            let run = from..self.end_of_calm(ticks, first, from);
+            from = if run.len() >= ROWS_BY_GROUP_MIN * self.group_slots.len() {
+                self.quorum.hear(ticks.symbol[run.clone()].iter().copied(), written_ns);
+                self.deal_by_groups(offset, ticks, first, run.clone(), queues);
+                run.end
+            } else {
+                let rows = from..ticks.len().min(run.end + 1);
+                self.hear_in_time(ticks, rows.clone(), written_ns);
+                self.deal_row_by_row(offset, ticks, first, rows.clone(), &[], queues, late);
+                rows.end
+            };
         }
     }
 
@@ -480,10 +455,10 @@ impl PartitionIntake {
         }
     }
 
-    /// Tells the quorum which ticks of a good record are in time.
-    fn hear_in_time(&mut self, ticks: &TickColumns, first: usize, written_ns: i64) {
+    /// Tells the quorum which ticks among these rows of a good record are in time.
+    fn hear_in_time(&mut self, ticks: &TickColumns, rows: Range<usize>, written_ns: i64) {
         let mut reference_ns = self.event_time_max_ns.unwrap_or(i64::MIN);
-        for (&time_ns, &symbol) in ticks.event_time_ns[first..].iter().zip(&ticks.symbol[first..]) {
+        for (&time_ns, &symbol) in ticks.event_time_ns[rows.clone()].iter().zip(&ticks.symbol[rows]) {
             let class = self.lateness.class_of_group(self.places[symbol as usize].group);
             if time_ns >= reference_ns.saturating_sub(self.lateness.of_class_ns(class)) {
                 reference_ns = reference_ns.max(time_ns);
@@ -580,25 +555,40 @@ impl PartitionIntake {
         self.quorum.settle();
     }
 
-    /// The greatest event time after ticks with these times, if the record is calm; else `None`. In a calm record no
-    /// tick is behind the watermark that they leave, ends a bar or has the market sampled. Then none is late, and only
-    /// their order within a group matters.
-    fn calm_until(&self, times_ns: &[i64]) -> Option<i64> {
-        let before_ns = self.event_time_max_ns?;
-        let (min, max) = times_ns
-            .iter()
-            .fold((i64::MAX, before_ns), |(min, max), time_ns| (min.min(*time_ns), max.max(*time_ns)));
-        let closes = (0..).zip(&self.next_closes_ns).any(|(class, next_close_ns)| {
-            max.saturating_sub(self.lateness.of_class_ns(class)) >= *next_close_ns
-        });
-        let is_calm =
-            min >= max.saturating_sub(self.lateness.min_ns()) && !closes && !self.market.is_due(max);
-        is_calm.then_some(max)
+    /// The end of the calm run that begins at the row `from`. In a calm run no tick is late, ends a bar or has the market
+    /// sampled. Then only the order of ticks within a group matters.
+    fn end_of_calm(&self, ticks: &TickColumns, first: usize, from: usize) -> usize {
+        // Rows with scales of their own are few, and are looked up one by one.
+        let Some(mut max_ns) = self.event_time_max_ns.filter(|_| ticks.scales_from(first).is_empty()) else {
+            return from;
+        };
+        let closes = (0..).zip(&self.next_closes_ns);
+        let closes_ns =
+            closes.map(|(class, time_ns)| time_ns.saturating_add(self.lateness.of_class_ns(class)));
+        let before_ns = closes_ns.min().unwrap_or(i64::MAX).min(self.market.next_sample_ns());
+        let lateness_ns = self.lateness.min_ns();
+        let ends = |&time_ns: &i64| {
+            let is_calm = time_ns < before_ns && time_ns >= max_ns.saturating_sub(lateness_ns);
+            max_ns = max_ns.max(time_ns);
+            !is_calm
+        };
+        let times_ns = &ticks.event_time_ns[from..];
+        from + times_ns.iter().position(ends).unwrap_or(times_ns.len())
     }
 
-    /// Deals rows of a calm record, group by group and column by column. Rows that go to queues in turn keep missing
+    /// Deals the rows of a calm run, group by group and column by column. Rows that go to queues in turn keep missing
     /// the processor's caches, which do not hold the end of every column of every queue.
-    fn deal_by_groups(&mut self, offset: i64, ticks: &TickColumns, first: usize, queues: &mut [GroupQueue]) {
+    fn deal_by_groups(
+        &mut self,
+        offset: i64,
+        ticks: &TickColumns,
+        first: usize,
+        run: Range<usize>,
+        queues: &mut [GroupQueue],
+    ) {
+        let max_ns = ticks.event_time_ns[run.clone()].iter().copied().max();
+        self.event_time_max_ns = self.event_time_max_ns.max(max_ns);
+        self.ticks_max_ns = self.ticks_max_ns.max(max_ns.unwrap_or(i64::MIN));
         let [times, prices, sizes, bids, asks] =
             [&ticks.event_time_ns, &ticks.price_e9, &ticks.size_e9, &ticks.bid_price_e9, &ticks.ask_price_e9]
                 .map(|column| &column[first..]);
@@ -607,8 +597,9 @@ impl PartitionIntake {
         let quoted =
             |index: usize| Sides::new([bids[index], asks[index]], [bid_sizes[index], ask_sizes[index]]);
         let trade_ids = &ticks.trade_id[first..];
-        for (index, (&symbol, kind)) in symbols.iter().zip(kinds).enumerate() {
-            match kind {
+        for index in run.start - first..run.end - first {
+            let symbol = symbols[index];
+            match kinds[index] {
                 TickKind::Trade => {
                     self.market.trade(symbol, times[index], prices[index]);
                     self.trade_ids.watch(symbol, trade_ids[index]);
@@ -650,13 +641,14 @@ impl PartitionIntake {
         offset: i64,
         ticks: &TickColumns,
         first: usize,
+        rows: Range<usize>,
         back_at: &[usize],
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) {
         let has_scales = !ticks.scales_from(first).is_empty();
         let mut rejected = ticks.rejected.iter().peekable();
-        for row in first..ticks.len() {
+        for row in rows {
             let index = (row - first) as u32;
             if rejected.next_if(|invalid| invalid.row == row - first).is_some() {
                 continue;
@@ -996,7 +988,7 @@ mod tests {
             intake.write(&mut bytes);
             (bytes, intake.next_closes_ns.clone())
         };
-        let [by_groups, not_calm, late_rows, repeated, untold] = [const { Cell::new(0) }; 5];
+        let [by_groups, partly, not_calm, late_rows, repeated, untold] = [const { Cell::new(0) }; 6];
         let records = proptest::collection::vec(rows(), 1..20);
         TestRunner::deterministic()
             .run(&records, |records| {
@@ -1009,9 +1001,10 @@ mod tests {
                     let mut columns = columns(rows, &mut time_ns, &mut intake.symbols);
                     reference.symbols = intake.symbols.clone();
                     if rows.len() >= ROWS_BY_GROUP_MIN * GROUPS {
-                        let way = match intake.calm_until(&columns.event_time_ns) {
-                            Some(_) => &by_groups,
-                            None => &not_calm,
+                        let way = match intake.end_of_calm(&columns, 0, 0) {
+                            0 => &not_calm,
+                            end if end == rows.len() => &by_groups,
+                            _ => &partly,
                         };
                         way.set(way.get() + 1);
                     }
@@ -1022,9 +1015,11 @@ mod tests {
                     }
                     reference.see_first(&columns, 0);
                     reference.place_new_symbols(offset, &mut expected);
-                    reference.hear_in_time(&columns, 0, 0);
+                    let all = 0..rows.len();
+                    reference.hear_in_time(&columns, all.clone(), 0);
                     reference.trade_ids.begin_record();
-                    reference.deal_row_by_row(offset, &columns, 0, &[], &mut expected, &mut expected_late);
+                    let late = &mut expected_late;
+                    reference.deal_row_by_row(offset, &columns, 0, all, &[], &mut expected, late);
                     if rows.len() % 5 == 0 {
                         let set = SetEventTime {
                             id: String::new(),
@@ -1051,7 +1046,7 @@ mod tests {
                 Ok(())
             })
             .expect("both are the same");
-        let counts = [by_groups, not_calm, late_rows, repeated, untold].map(Cell::into_inner);
+        let counts = [by_groups, partly, not_calm, late_rows, repeated, untold].map(Cell::into_inner);
         assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
     }
 }

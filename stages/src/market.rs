@@ -245,15 +245,14 @@ impl Market {
     /// Moves event time on, before the tick that moves it is seen.
     #[inline]
     pub(crate) fn advance(&mut self, time_ns: i64) {
-        if self.is_due(time_ns) {
+        if time_ns >= self.next_sample_ns {
             self.sample(time_ns);
         }
     }
 
-    /// True if event time cannot move on to `time_ns` without a sample.
-    #[inline]
-    pub(crate) fn is_due(&self, time_ns: i64) -> bool {
-        time_ns >= self.next_sample_ns
+    /// Event time at which the next sample is taken.
+    pub(crate) fn next_sample_ns(&self) -> i64 {
+        self.next_sample_ns
     }
 
     /// Moves event time back. Nothing after this time counts as seen, because newer prices come with earlier times.

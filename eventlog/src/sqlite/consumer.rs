@@ -1,9 +1,9 @@
 //! Reads committed records of some partitions in turn.
 //!
 //! Every check and every read is a read transaction of its own and ends within the call, so an idle consumer blocks no
-//! writer. The consumer does not know the writers. It detects other processes' commits by the file's version in SQLite,
-//! which it queries less and less often while nothing changes. It detects this process's commits through
-//! [`super::wake::Wake`].
+//! writer. The consumer does not know the writers. [`super::wake::Wake`] wakes it for commits of this process, and for
+//! those of other processes that [`super::watch`] notices. It detects the rest by the file's version in SQLite, which it
+//! queries less and less often while nothing changes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -449,6 +449,7 @@ impl Consumer for SqliteConsumer {
             if left.is_zero() {
                 return Ok(Fetched::Idle);
             }
+            self.file.watch.ensure();
             timed_out = !self.wake.wait(commits, self.interval.min(left));
             if timed_out {
                 self.interval = (self.interval * 2).min(LOOK_INTERVAL_MAX);
@@ -525,6 +526,8 @@ mod tests {
         log.create_topics(&topics).unwrap();
         let source = TopicPartition { topic: "read".to_owned(), partition: 0 };
         let mut reader = SqliteConsumer::reader(Arc::clone(&log.file), &[source]).unwrap();
+        // As on a file system where the kernel reports nothing.
+        log.file.watch.turn_off();
         let is_idle = |fetched: Fetched| matches!(fetched, Fetched::Idle);
         while reader.interval < LOOK_INTERVAL_MAX {
             assert!(is_idle(reader.poll(LOOK_INTERVAL_MAX, 1, 1).unwrap()));

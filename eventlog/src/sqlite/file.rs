@@ -18,6 +18,7 @@ use super::ends::Own;
 use super::head::{HeadEnd, HeadFile, head_path};
 use super::limits::{Access, LOCK_WAIT_MAX, WAL_BYTES_DUE};
 use super::wake::Wakes;
+use super::watch::Watch;
 use super::{failure, opening};
 use crate::LogError;
 
@@ -40,6 +41,8 @@ pub(super) struct LogFile {
     pub(super) access: Access,
     /// Counters that producers advance after each commit, and that polling consumers wait for.
     pub(super) wakes: Arc<Wakes>,
+    /// Wakes for commits of other processes.
+    pub(super) watch: Watch,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
     /// Lock for the process's turn to write; it holds the head from the first write on. SQLite's own lock is for other
@@ -58,7 +61,8 @@ pub(super) struct Writing<'a> {
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
         let (wakes, beside) = (Arc::new(Wakes::default()), Arc::new(Beside::new(path.clone())));
-        Self { path, url, access, wakes, beside, turn: Mutex::new(None) }
+        let watch = Watch::new(path.clone(), Arc::clone(&wakes));
+        Self { path, url, access, wakes, watch, beside, turn: Mutex::new(None) }
     }
 
     /// Opens a connection for a consumer or producer.
@@ -162,6 +166,7 @@ impl LogFile {
             }
             self.failure(doing, error)
         })?;
+        self.watch.count_own();
         // The commit is valid; an outdated head only says less about a later loss.
         if let Err(error) = head.write(own.transactions, &ends) {
             tracing::warn!(log = self.url, %error, "the head of the log cannot be written");

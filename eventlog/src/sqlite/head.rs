@@ -83,17 +83,29 @@ pub(super) fn read(log: &Path) -> io::Result<Found> {
     }
 }
 
-fn read_from(mut file: &File) -> io::Result<Found> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+/// Reads the number of transactions alone; `None` if both slots are damaged.
+pub(super) fn transactions(file: &File) -> io::Result<Option<i64>> {
+    let mut bytes = [0; ENTRIES_AT as usize];
+    let length = file.read_at(&mut bytes, 0)?;
+    Ok(newest(&bytes[..length]))
+}
+
+/// Returns the greater number of transactions of the whole slots.
+fn newest(bytes: &[u8]) -> Option<i64> {
     let slot = |slot: u64| {
         let at = slot as usize * SLOT_STRIDE;
         let bytes = checked(bytes.get(at..at + SLOT_BYTES)?)?;
         let (magic, transactions) = bytes.split_first_chunk::<8>()?;
         (*magic == MAGIC).then(|| number(transactions))
     };
-    let Some(transactions) = (0..SLOTS).filter_map(slot).max() else { return Ok(Found::Damaged) };
+    (0..SLOTS).filter_map(slot).max()
+}
+
+fn read_from(mut file: &File) -> io::Result<Found> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    let Some(transactions) = newest(&bytes) else { return Ok(Found::Damaged) };
     let entries = bytes.get(ENTRIES_AT as usize..).unwrap_or_default().chunks_exact(ENTRY_BYTES);
     let entry = |(index, bytes): (u64, &[u8])| {
         let bytes = checked(bytes)?;

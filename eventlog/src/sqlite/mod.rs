@@ -50,6 +50,11 @@ mod schema;
 mod table;
 mod trim;
 mod wake;
+#[cfg(target_os = "linux")]
+mod watch;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_watch.rs"]
+mod watch;
 mod yielding;
 
 pub use check::{Checked, GIVEN_UP_MAX, LogProgress};

@@ -1,7 +1,7 @@
 //! Wakes readers when a producer of the same process commits to their topics.
 //!
-//! It owns only counters of commits. It does not see other processes' commits: readers check for those whenever a wait
-//! times out. The crate `tests/loom` runs it in every order of the threads' steps.
+//! It owns only counters of commits. `watch` counts the commits of other processes. The crate `tests/loom` runs it in
+//! every order of the threads' steps.
 
 use std::sync::{Arc, PoisonError, Weak};
 #[cfg(not(loom))]
@@ -61,6 +61,12 @@ impl Wakes {
         all.retain(|(_, wake)| wake.strong_count() > 0);
         all.push((topics, Arc::downgrade(&wake)));
         wake
+    }
+
+    /// Wakes all waiting threads, after commits to unknown topics.
+    pub(super) fn notify_all(&self) {
+        self.any.notify();
+        lock(&self.of_topics).iter().filter_map(|(_, wake)| wake.upgrade()).for_each(|wake| wake.notify());
     }
 
     /// Wakes the threads that wait for one of these topics. `topics` is in ascending order.
