@@ -13,7 +13,7 @@ use super::fence::Fence;
 use super::transaction::EngineTransaction;
 use super::worker::Worker;
 use super::written::Written;
-use super::{Clock, EngineConfig, Topics};
+use super::{Clock, EngineConfig, Progress, Topics};
 use crate::transaction::{Attempted, Outcome, TransactionWriter};
 
 /// Returns the records of a request in the order of writing. The order is signals, late ticks, dead letters, snapshots,
@@ -72,7 +72,7 @@ pub fn records_of<'a>(
 /// Outcome of a request.
 pub(super) enum CommitEvent {
     /// The transaction is durable and visible.
-    Done { receipt: Receipt, written: Written, attempt: CommitAttempt, sealed_ns: i64 },
+    Done { receipt: Receipt, written: Written, attempt: CommitAttempt },
     /// Nothing of the transaction was written; the request can be sent again.
     Aborted { request: Box<CommitRequest>, attempt: CommitAttempt, error: LogError },
     /// The log refuses the transaction; the thread has ended.
@@ -88,19 +88,10 @@ pub(super) struct Committer {
 
 impl Committer {
     /// Starts the thread. It holds one request at a time; meanwhile the engine gathers more for the next.
-    pub(super) fn start(
-        mut writer: TransactionWriter,
-        config: EngineConfig,
-        fence: Fence,
-        anchors: Option<Arc<Anchors>>,
-        clock: Clock,
-    ) -> Self {
+    pub(super) fn start(mut writer: TransactionWriter, shell: CommitShell) -> Self {
         let (requests, received) = bounded(1);
         let (sent, events) = bounded(1);
-        let worker = Worker::start("commit", move || {
-            let shell = CommitShell { config: &config, fence: &fence, anchors: anchors.as_deref(), clock };
-            shell.run(&mut writer, &received, &sent);
-        });
+        let worker = Worker::start("commit", move || shell.run(&mut writer, &received, &sent));
         Self { requests, events, worker }
     }
 
@@ -113,14 +104,15 @@ impl Committer {
 }
 
 /// Data that the commit thread uses.
-struct CommitShell<'a> {
-    config: &'a EngineConfig,
-    fence: &'a Fence,
-    anchors: Option<&'a Anchors>,
-    clock: Clock,
+pub(super) struct CommitShell {
+    pub(super) config: EngineConfig,
+    pub(super) fence: Fence,
+    pub(super) anchors: Option<Arc<Anchors>>,
+    pub(super) clock: Clock,
+    pub(super) progress: Arc<Progress>,
 }
 
-impl CommitShell<'_> {
+impl CommitShell {
     fn run(
         &self,
         writer: &mut TransactionWriter,
@@ -139,7 +131,8 @@ impl CommitShell<'_> {
     }
 
     fn write(&self, writer: &mut TransactionWriter, request: Box<CommitRequest>) -> CommitEvent {
-        let &Self { config, fence, anchors, clock } = self;
+        let Self { config, fence, anchors, clock, progress } = self;
+        let anchors = anchors.as_deref();
         let sent_ns = clock.now_ns();
         match writer.write(&EngineTransaction { request: &request, config, fence, anchors }) {
             Ok(Attempted { outcome, looked_up }) => {
@@ -147,11 +140,12 @@ impl CommitShell<'_> {
                 match outcome {
                     Outcome::Committed => {
                         anchors.into_iter().for_each(Anchors::on_committed);
+                        let CommitRequest { ref receipt, sealed_at_ns, .. } = *request;
+                        progress.latencies.observe_commit(receipt, sealed_at_ns, attempt.ended_ns);
                         CommitEvent::Done {
                             written: Written::of(&request, &config.core.topics.ticks),
                             receipt: request.receipt,
                             attempt,
-                            sealed_ns: request.sealed_at_ns,
                         }
                     }
                     Outcome::Aborted(error) => CommitEvent::Aborted { request, attempt, error },

@@ -15,7 +15,7 @@ use warptape_record::Record;
 use warptape_schemas::journal::LaneId;
 use warptape_stages::RepeatedTrades;
 
-use super::progress::Committed;
+use super::progress::{Committed, seconds};
 use super::summary::{LATENCY_NS_MAX, latency_histogram};
 use super::written::Written;
 use super::{Progress, Summary};
@@ -160,19 +160,12 @@ impl Figures {
     }
 
     /// Counts a durable and visible transaction.
-    pub(super) fn count_commit(
-        &mut self,
-        receipt: Receipt,
-        written: Written,
-        attempt: CommitAttempt,
-        sealed_ns: i64,
-    ) {
+    pub(super) fn count_commit(&mut self, receipt: Receipt, written: Written, attempt: CommitAttempt) {
         let committed_at_ns = attempt.ended_ns;
         if receipt.advances {
             self.last_advance_ns = committed_at_ns;
         }
         Progress::add(&self.progress.signals, written.signals);
-        let latencies = &self.progress.latencies;
         for (RecordTimes { written_ns, read_at_ns }, count) in receipt.signals_by_record {
             let record = |histogram: &mut Histogram<u64>, from_ns: i64| {
                 let latency_ns = (committed_at_ns - from_ns).clamp(0, LATENCY_NS_MAX as i64) as u64;
@@ -182,15 +175,7 @@ impl Figures {
             if written_ns > 0 {
                 record(&mut self.latency_ns, written_ns);
             }
-            for _ in 0..count {
-                if written_ns > 0 {
-                    latencies.tick_to_signal.observe(seconds(written_ns, committed_at_ns));
-                }
-                latencies.read_to_signal.observe(seconds(read_at_ns, committed_at_ns));
-                latencies.read_to_seal.observe(seconds(read_at_ns, sealed_ns));
-            }
         }
-        latencies.commit.observe(seconds(sealed_ns, committed_at_ns));
         Progress::add(&self.progress.commits, 1);
         let committed = &mut self.committed;
         committed.looked_up += u64::from(attempt.looked_up);
@@ -269,8 +254,4 @@ impl Observer for Figures {
             self.show_now(now_ns, core);
         }
     }
-}
-
-fn seconds(from_ns: i64, to_ns: i64) -> f64 {
-    (to_ns - from_ns).max(0) as f64 / 1e9
 }

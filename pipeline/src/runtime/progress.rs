@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig, exponential_buckets};
-use warptape_engine::Status;
+use warptape_engine::{Receipt, RecordTimes, Status};
 use warptape_kernels::device::Sample;
 
 /// Greatest number of signals kept for display.
@@ -96,6 +96,26 @@ impl Default for Latencies {
             risk_enqueue: histogram(3.125e-6, 16),
         }
     }
+}
+
+impl Latencies {
+    /// Observes a transaction and its signals.
+    pub(super) fn observe_commit(&self, receipt: &Receipt, sealed_ns: i64, committed_ns: i64) {
+        for &(RecordTimes { written_ns, read_at_ns }, count) in &receipt.signals_by_record {
+            for _ in 0..count {
+                if written_ns > 0 {
+                    self.tick_to_signal.observe(seconds(written_ns, committed_ns));
+                }
+                self.read_to_signal.observe(seconds(read_at_ns, committed_ns));
+                self.read_to_seal.observe(seconds(read_at_ns, sealed_ns));
+            }
+        }
+        self.commit.observe(seconds(sealed_ns, committed_ns));
+    }
+}
+
+pub(super) fn seconds(from_ns: i64, to_ns: i64) -> f64 {
+    (to_ns - from_ns).max(0) as f64 / 1e9
 }
 
 /// Last report of the engine's thread.

@@ -14,7 +14,7 @@ use warptape_schemas::journal::LaneId;
 
 use super::anchoring::Anchors;
 use super::breaker;
-use super::commit::{CommitEvent, Committer};
+use super::commit::{CommitEvent, CommitShell, Committer};
 use super::controls::ControlSource;
 use super::fence::Fence;
 use super::figures::Figures;
@@ -173,7 +173,16 @@ impl Shell {
             preparing: Preparing::start(),
             concluding: Concluding::start(clock),
             pricing: Pricing::start(),
-            committer: Committer::start(writer, config.clone(), fence.clone(), anchors.clone(), clock),
+            committer: Committer::start(
+                writer,
+                CommitShell {
+                    config: config.clone(),
+                    fence: fence.clone(),
+                    anchors: anchors.clone(),
+                    clock,
+                    progress: progress.clone(),
+                },
+            ),
             telemetry: Telemetry::start(
                 config.devices.clone(),
                 config.device_names(),
@@ -219,9 +228,9 @@ impl Shell {
 
     fn on_commit(&mut self, event: CommitEvent) -> Result<Event, EngineError> {
         match event {
-            CommitEvent::Done { receipt, written, attempt, sealed_ns } => {
+            CommitEvent::Done { receipt, written, attempt } => {
                 process_log::committed(&receipt, attempt);
-                self.figures.count_commit(receipt, written, attempt, sealed_ns);
+                self.figures.count_commit(receipt, written, attempt);
                 Ok(Event::Committed(attempt))
             }
             CommitEvent::Aborted { request, attempt, error } => {
