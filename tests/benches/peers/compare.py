@@ -38,10 +38,10 @@ def fields_of(averages: bool, crossings: bool) -> tuple[str, ...]:
 
 
 def value_of(field: str, text: str) -> Value:
-    """Returns a field's number; `None` if the average has no value yet."""
-    if field not in AVERAGE_FIELDS:
-        return int(text)
-    return float(text) if text else None
+    """Returns a field's number; `None` if it is empty."""
+    if not text:
+        return None
+    return float(text) if field in AVERAGE_FIELDS else int(text)
 
 
 def read_bars(path: Path, fields: tuple[str, ...]) -> Bars:
@@ -65,8 +65,8 @@ def is_equal(field: str, ours: Value, theirs: Value) -> bool:
     return abs(ours - theirs) <= RELATIVE_MAX * max(abs(ours), abs(theirs))
 
 
-def difference(ours: Bars, theirs: Bars, fields: tuple[str, ...], symbols: list[str]) -> Difference | None:
-    """Returns the first difference by symbol and time; `None` if both sides have the same bars."""
+def difference(ours: Bars, theirs: Bars, fields: tuple[str, ...], symbols: list[str], unknown: tuple[str, ...] = ()) -> Difference | None:
+    """Returns the first difference by symbol and time; `None` if both sides have the same bars. The rival lacks the unknown fields."""
     for key in sorted(ours.keys() | theirs.keys()):
         symbol, length_s, start_ns = key
         place = (symbols[symbol] if symbol < len(symbols) else f"number {symbol}", f"{length_s}s from {start_ns} ns")
@@ -75,7 +75,7 @@ def difference(ours: Bars, theirs: Bars, fields: tuple[str, ...], symbols: list[
             texts = ("no such bar", "one") if mine is None else ("one", "no such bar")
             return Difference(*place, "all", *texts)
         for field, value, rival in zip(fields, mine, other):
-            if not is_equal(field, value, rival):
+            if field not in unknown and not is_equal(field, value, rival):
                 return Difference(*place, field, str(value), str(rival))
     return None
 
