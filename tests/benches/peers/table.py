@@ -40,10 +40,11 @@ def conditions(made: dict[str, Market], options: argparse.Namespace) -> str:
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     market, stretched = made["market"], made["stretched"]
     cores = len(os.sched_getaffinity(0))
+    turns = f"Medians of {options.turns} turns" if options.turns > 1 else "One turn"
     return "\n".join(
         [
             f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, {cores} cores of {processor()}, Linux {platform.release()}, load {load}.",
-            f"{version}, checkout {commit}; Python {platform.python_version()}. Medians of {options.turns} turns.",
+            f"{version}, checkout {commit}; Python {platform.python_version()}. {turns}.",
             "",
             f"- **Ticks.** {market.ticks:,} of {len(market.symbols)} symbols, {market.trades:,} of them trades and the others quotes. "
             f"Warptape alone reads {market.late:,} late ones.",

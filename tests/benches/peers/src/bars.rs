@@ -70,7 +70,7 @@ impl Bar {
     }
 }
 
-/// A closed bar with the averages after it; `crossing` is 1 if the fast one rose above the slow one, -1 if it fell below, else 0.
+/// A closed bar with the averages after it. `crossing` is 1 if the fast one rose above the slow one, -1 if it fell below, else 0.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Row {
     pub bar: Bar,
