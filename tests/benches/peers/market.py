@@ -5,6 +5,7 @@ windows of five minutes of DEBS 2022 are many. Rivals get the ticks in the order
 """
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -30,9 +31,14 @@ class Market(NamedTuple):
     late: int
 
 
+def environment() -> dict[str, str]:
+    """Returns the environment of Warptape's commands, without settings of their user."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("WARPTAPE_")}
+
+
 def warptape(binary: Path, *arguments: str) -> str:
-    """Runs a command of Warptape without its user's settings; returns its output."""
-    done = subprocess.run([str(binary), *arguments], capture_output=True, text=True)
+    """Runs a command of Warptape; returns its output."""
+    done = subprocess.run([str(binary), *arguments], capture_output=True, text=True, env=environment())
     if done.returncode != 0:
         raise RuntimeError(f"warptape {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
@@ -40,6 +46,9 @@ def warptape(binary: Path, *arguments: str) -> str:
 
 def copy_of(log: Path, target: Path) -> Path:
     """Copies a log that no process has open, over an earlier copy."""
+    rest = log.with_name(log.name + "-wal")
+    if rest.exists() and rest.stat().st_size:
+        raise RuntimeError(f"{rest.name} still has records of {log.name}")
     for path in (target, *target.parent.glob(target.name + "-*")):
         path.unlink(missing_ok=True)
     shutil.copyfile(log, target)
@@ -50,7 +59,7 @@ def tail(binary: Path, log: Path, target: Path, topic: str, columns: tuple[str, 
     """Writes a topic's records as CSV to the target, and returns it."""
     command = [str(binary), "tail", topic, "--from-beginning", "--exit-at-end", "-o", "csv", "--columns", ",".join(columns), *options]
     with target.open("wb") as file:
-        done = subprocess.run([*command, "--log", f"sqlite:{log}"], stdout=file, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([*command, "--log", f"sqlite:{log}"], stdout=file, stderr=subprocess.PIPE, text=True, env=environment())
     if done.returncode != 0:
         raise RuntimeError(f"warptape tail {topic}: {done.stderr.strip()}")
     return target

@@ -164,10 +164,8 @@ def run_warptape(binary: Path, task: Task, market: Market, folder: Path) -> tupl
     log = markets.copy_of(market.log, folder / "run.db")
     config = folder / "run.toml"
     config.write_text(f"[stages]\nbars = {json.dumps(list(task.specs))}\n", encoding="utf-8")
-    # Settings of the user's environment do not count.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WARPTAPE_")}
     command = [str(binary), "run", "--until-caught-up", "--close", "-c", str(config), "--log", f"sqlite:{log}"]
-    return execute(command, folder / "run.out", environment), log
+    return execute(command, folder / "run.out", markets.environment()), log
 
 
 def write_ours(binary: Path, task: Task, market: Market, log: Path, target: Path) -> None:
@@ -221,7 +219,9 @@ def measure(task: Task, peers: list[Peer], market: Market, options: argparse.Nam
             check_comparison(task, ours)
             say(f"{task.name}: {len(ours):,} bars")
         say(f"  turn {turn + 1}, Warptape: {usage.wall_s:.3f} s")
-        for peer in peers:
+        # Another rival follows Warptape in each turn.
+        first = turn % max(1, len(peers))
+        for peer in peers[first:] + peers[:first]:
             earlier = runs.setdefault(peer.name, Runs()).runs
             if turn > 0 and (not earlier or earlier[0].process_wall_s > SLOW_S):
                 continue
@@ -319,4 +319,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (Refused, RuntimeError, ValueError) as problem:
+        sys.exit(f"error: {problem}")
