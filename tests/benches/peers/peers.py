@@ -100,6 +100,10 @@ class Runs:
         *times, busy = (statistics.median(column) for column in columns)
         return Usage(*times, round(busy))
 
+    def spread_s(self) -> tuple[float, float]:
+        """Returns the least and the greatest wall clock time."""
+        return min(run.wall_s for run in self.runs), max(run.wall_s for run in self.runs)
+
 
 class Refused(Exception):
     """A rival cannot do a task here; the text has the reason."""

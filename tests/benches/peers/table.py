@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BEGIN = "<!-- What follows is written by tests/benches/peers/run --write -->"
 END = "<!-- End of the peers' table -->"
-HEAD = "| | wall clock, s | processor, s | ticks/s | time / Warptape's | whole process, s | threads set, busy | computes | persists |"
+HEAD = "| | wall clock, s (least to greatest) | processor, s | ticks/s | time / Warptape's | whole process, s | threads set, busy | computes | persists |"
 RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 OUR_NAME = "Warptape"
 OUR_WORK = ("a stream, with all indicators, alerts and quotes", "everything, exactly once, with a journal")
@@ -43,7 +43,7 @@ def conditions(made: dict[str, Market], options: argparse.Namespace) -> str:
     turns = f"Medians of {options.turns} turns" if options.turns > 1 else "One turn"
     return "\n".join(
         [
-            f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, {cores} cores of {processor()}, Linux {platform.release()}, load {load}.",
+            f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}, {cores} cores of {processor()}, Linux {platform.release()}, load at the end {load}.",
             f"{version}, checkout {commit}; Python {platform.python_version()}. {turns}.",
             "",
             f"- **Ticks.** {market.ticks:,} of {len(market.symbols)} symbols, {market.trades:,} of them trades and the others quotes. "
@@ -72,23 +72,24 @@ def ratio(value: float) -> str:
     return f"{value:.4f}" if value < 0.1 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
-def row(name: str, usage: Usage, ours: Usage, ticks: int, threads: str, work: tuple[str, str]) -> str:
+def row(name: str, side: Runs, ours: Usage, ticks: int, threads: str, work: tuple[str, str]) -> str:
     """Returns a line of the table."""
+    usage, (least_s, greatest_s) = side.median(), side.spread_s()
+    wall = f"{seconds(usage.wall_s)} ({seconds(least_s)} to {seconds(greatest_s)})"
     process = f"{seconds(usage.process_wall_s)}, {seconds(usage.process_cpu_s)}"
     rate, times = f"{ticks / usage.wall_s:,.0f}", ratio(usage.wall_s / ours.wall_s)
-    cells = (name, seconds(usage.wall_s), seconds(usage.cpu_s), rate, times, process, f"{threads}, {usage.busy}", *work)
+    cells = (name, wall, seconds(usage.cpu_s), rate, times, process, f"{threads}, {usage.busy}", *work)
     return f"| {' | '.join(cells)} |"
 
 
 def section(task: Task, runs: dict[str, Runs], peers: list[Peer], ticks: int) -> list[str]:
     """Returns the table of one task."""
     ours = runs[OUR_NAME].median()
-    lines = [f"**{task.name[0].upper()}{task.name[1:]}**", "", HEAD, RULE, row(OUR_NAME, ours, ours, ticks, "2 lanes", OUR_WORK)]
+    lines = [f"**{task.name[0].upper()}{task.name[1:]}**", "", HEAD, RULE, row(OUR_NAME, runs[OUR_NAME], ours, ticks, "2 lanes", OUR_WORK)]
     for peer in peers:
         if peer.name in runs:
-            usage = runs[peer.name].median()
             few = f" ({len(runs[peer.name].runs)} turn)" if len(runs[peer.name].runs) < len(runs[OUR_NAME].runs) else ""
-            lines.append(row(peer.name + few, usage, ours, ticks, str(peer.threads), (peer.computes, "nothing")))
+            lines.append(row(peer.name + few, runs[peer.name], ours, ticks, str(peer.threads), (peer.computes, "nothing")))
     return [*lines, ""]
 
 
