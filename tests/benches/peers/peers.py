@@ -279,7 +279,7 @@ def python_peers(cores: int, left_out: dict[str, str]) -> list[Peer]:
     for name, package, module, computes, details, threads, unknown in rivals:
         version = version_of(package)
         if version is None:
-            left_out.setdefault(name, f"the package {package} is not installed")
+            left_out[name] = left_out.pop(package, f"the package {package} is not installed")
             continue
         command = [sys.executable, str(HERE / "rival.py"), module]
         peers.append(Peer(f"{name} {version}", command, "parquet", computes, details, FILES, threads, unknown))
