@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Sourced by tests/run, deploy/release, docs/pictures/make, tests/coverage, tests/services, tests/deploy/run and tests/gpu/run: installs missing system packages if it
-# may, creates the Python of the tests, and finds NVRTC.
+# Sourced by tests/run, deploy/release, docs/pictures/make, tests/benches/peers/run, tests/coverage, tests/services,
+# tests/deploy/run and tests/gpu/run: installs missing system packages if it may, creates the Python of the tests, and
+# finds NVRTC.
 
 # packages_missing PACKAGE…: prints the missing packages, each followed by a space.
 packages_missing() {

@@ -1,0 +1,1 @@
+"""Rivals in Python, run by `rival.py`."""
