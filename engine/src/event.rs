@@ -12,6 +12,7 @@ use crate::commit::CommitRequest;
 use crate::control::ReadControl;
 use crate::lanes::LaneNews;
 use crate::partition::{PageId, ReadPage};
+use crate::read_ticks::ReadTicks;
 use crate::restore::Restored;
 use crate::risk::{Concluded, Prepared};
 
@@ -53,6 +54,8 @@ pub enum Event {
         generation: u64,
         /// The records.
         records: Vec<Record>,
+        /// The ticks of the records, if they were decoded where they were read.
+        ticks: Option<ReadTicks>,
         /// Time at which the records were read.
         read_at_ns: i64,
     },

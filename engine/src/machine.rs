@@ -32,6 +32,7 @@ use crate::event::{Position, Stop};
 use crate::lanes::{BatchPart, GroupId, LaneBatch, LaneCommand};
 use crate::partition::Partition;
 use crate::positions::JournalPositions;
+use crate::read_ticks::ReadTicks;
 use crate::recorder::{RecordError, Recorder};
 use crate::risk::{Concluded, RiskDesk};
 use crate::split_symbols::SplitSymbols;
@@ -175,7 +176,7 @@ impl Core {
         now_ns: i64,
         partition: i32,
         generation: u64,
-        records: &[Record],
+        (records, ticks): (&[Record], Option<ReadTicks>),
         read_at_ns: i64,
     ) -> Result<(), CoreError> {
         let end = self.stop_offset(partition);
@@ -185,7 +186,7 @@ impl Core {
             return Ok(());
         }
         owned.queue_lengths(&mut self.lengths);
-        let accepted = owned.accept(records, read_at_ns, self.decoder.as_mut());
+        let accepted = owned.accept(records, ticks, read_at_ns, self.decoder.as_mut());
         let read_to = owned.next_offset.max(owned.read_to);
         self.commands.push_back(Command::Accepted { partition, read_to, read_at_ns, accepted });
         let idle_ns = self.config.times.evict_idle_ns;

@@ -20,6 +20,7 @@ use warptape_stages::{
 
 use crate::commit::{Receipt, RecordTimes, Sealed, SideOutput, SideTopic};
 use crate::lanes::{GroupId, GroupState};
+use crate::read_ticks::{ReadNumbers, ReadTicks};
 use crate::restore::Restored;
 use crate::side_outputs::{encode_dead_letter_of, encode_late_tick_of, encode_row_letters, tick_record};
 use crate::tick_digest::tick_record_digest;
@@ -65,6 +66,7 @@ pub(crate) struct Partition {
     /// Ticks of the current record, and below its late ticks; kept between records to reuse their memory.
     columns: TickColumns,
     late: Vec<Late>,
+    numbers: ReadNumbers,
 }
 
 /// Counts of ticks and side outputs in an accepted fetch.
@@ -122,25 +124,36 @@ impl Partition {
             said_ns: i64::MIN,
             columns: TickColumns::default(),
             late: Vec::new(),
+            numbers: ReadNumbers::default(),
         }
     }
 
-    /// Decodes records and adds their rows to the groups, up to the first record that waits for pages. Counts the
-    /// records that were not counted before.
+    /// Adds the rows of records to the groups, up to the first record that waits for pages. Decodes records whose rows
+    /// are not among `ticks`. Counts the records that were not counted before.
     pub(crate) fn accept(
         &mut self,
         records: &[Record],
+        mut ticks: Option<ReadTicks>,
         read_at_ns: i64,
         decoder: &mut dyn DecodeTicks,
     ) -> Accepted {
         let mut accepted = Accepted::default();
         self.accepted_at_ns = read_at_ns;
-        for record in records {
+        if let Some(ticks) = &mut ticks {
+            self.numbers.begin(ticks);
+        }
+        for (index, record) in records.iter().enumerate() {
             let (columns, queues, late) = (&mut self.columns, &mut self.groups.queues, &mut self.late);
             let intake = &mut self.intake;
             let before_ns = intake.event_time_max_ns();
-            let accepted_rows = tick_record(record)
-                .and_then(|record| intake.accept_record(record, decoder, columns, queues, late));
+            let read = ticks.as_mut().and_then(|ticks| self.numbers.take(ticks, index, intake.symbols()));
+            let accepted_rows = tick_record(record).and_then(|record| match read {
+                Some(read) => {
+                    *columns = read;
+                    Ok(intake.accept_decoded(record, columns, queues, late))
+                }
+                None => intake.accept_record(record, decoder, columns, queues, late),
+            });
             if self.intake.event_time_max_ns() < before_ns {
                 // Event time has fallen, so event times written earlier no longer hold.
                 self.said_ns = i64::MIN;
@@ -152,7 +165,8 @@ impl Partition {
             let times = RecordTimes { written_ns: record.timestamp_ns.max(0), read_at_ns };
             self.outputs.push_times(record.offset, times);
             if record.offset >= self.sealed_offset {
-                self.outputs.push_digest(record.offset, tick_record_digest(record));
+                let digest = ticks.as_ref().map(|ticks| ticks.digest(index));
+                self.outputs.push_digest(record.offset, digest.unwrap_or_else(|| tick_record_digest(record)));
             }
             match accepted_rows {
                 Ok(Acceptance::Waits(_)) => unreachable!("it was left a few lines ago"),

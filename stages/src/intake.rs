@@ -221,21 +221,32 @@ impl PartitionIntake {
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) -> Result<Acceptance, DecodeError> {
-        let TickRecord { offset, written_ns, value } = record;
         columns.clear();
         late.clear();
-        if let Some(set) = SetEventTime::of(value) {
-            self.set_event_time(&set?, offset, queues);
+        if let Some(set) = SetEventTime::of(record.value) {
+            self.set_event_time(&set?, record.offset, queues);
             return Ok(Acceptance::Taken(0));
         }
-        let rows = decoder.decode(value, &mut self.symbols, columns)?;
+        decoder.decode(record.value, &mut self.symbols, columns)?;
+        Ok(self.accept_decoded(record, columns, queues, late))
+    }
+
+    /// Likewise for a record whose rows are already in `columns`.
+    pub fn accept_decoded(
+        &mut self,
+        record: TickRecord<'_>,
+        columns: &mut TickColumns,
+        queues: &mut [GroupQueue],
+        late: &mut Vec<Late>,
+    ) -> Acceptance {
+        late.clear();
         let pages = self.pages_of(&columns.symbol);
         if !pages.is_empty() {
             self.symbols.truncate(self.places.len());
-            return Ok(Acceptance::Waits(pages));
+            return Acceptance::Waits(pages);
         }
-        self.accept(offset, written_ns, columns, 0, queues, late);
-        Ok(Acceptance::Taken(rows))
+        self.accept(record.offset, record.written_ns, columns, 0, queues, late);
+        Acceptance::Taken(columns.len())
     }
 
     /// The pages of symbols, each once.

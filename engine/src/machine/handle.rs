@@ -31,8 +31,8 @@ impl Core {
             Event::Positions(positions) => {
                 positions.into_iter().try_for_each(|position| self.on_position(now_ns, position))?;
             }
-            Event::Records { partition, generation, records, read_at_ns } => {
-                self.on_records(now_ns, partition, generation, &records, read_at_ns)?;
+            Event::Records { partition, generation, records, ticks, read_at_ns } => {
+                self.on_records(now_ns, partition, generation, (&records, ticks), read_at_ns)?;
             }
             Event::Lane { lane, life, news } => self.on_lane(now_ns, lane, life, news)?,
             Event::Sample { device, sample } => self.on_sample(now_ns, &device, &sample)?,

@@ -142,11 +142,11 @@ impl Shell {
             let Config { group, topics, .. } = &config.core;
             warn_of_missing(log.as_ref(), group, &topics.journal, config.ordinal, last)?;
         }
-        let decoder = TickDecoder::with_source(config.schemas.clone()).by_rows(true);
+        let decoder = |config: &EngineConfig| TickDecoder::with_source(config.schemas.clone()).by_rows(true);
         // The positions are those after the last entry, which may have become visible only now.
         let positions = journals.look()?.get(config.ordinal as usize).cloned();
         let positions = positions.unwrap_or_else(JournalPositions::beginning);
-        let core = Core::new(config.core.clone(), Box::new(decoder), last.as_ref(), positions)?;
+        let core = Core::new(config.core.clone(), Box::new(decoder(&config)), last.as_ref(), positions)?;
         let commands =
             TopicPartition { topic: config.core.topics.control.clone(), partition: config.ordinal };
         let (next_command, core) = hold_control(log.as_ref(), &config, &commands, core)?;
@@ -166,7 +166,7 @@ impl Shell {
             waiting: BTreeMap::new(),
         };
         let threads = Threads {
-            source: SourceThread::start(holder, consumer, fence.clone(), clock, fetch_max),
+            source: SourceThread::start(holder, consumer, fence.clone(), clock, decoder(&config), fetch_max),
             requests: RequestSource::start(log.clone(), names),
             controls: ControlSource::start(log.clone(), commands, next_command),
             restoring: Restoring::start(log.clone(), config.clone()),

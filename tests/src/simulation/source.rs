@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use warptape_engine::{Event, Position};
+use warptape_engine::{Event, Position, TickReader};
 use warptape_eventlog::Record;
+use warptape_schemas::TickDecoder;
 
 use super::process::{Process, any_of};
 use super::{Failure, World};
@@ -19,12 +20,14 @@ pub(super) struct Reading {
     paused: bool,
     /// The last reported position; `None` before the first report.
     told: Option<i64>,
+    reader: TickReader,
 }
 
 /// The thread of a source, as separate steps.
 pub(super) struct SimulatedSource {
     pub(super) reading: BTreeMap<i32, Reading>,
     events: VecDeque<Event>,
+    decoder: TickDecoder,
     /// True while the source does not poll, because the core must release partitions first.
     pub(super) stands_still: bool,
     /// Offset before which ticks were delivered and accepted, by this process or earlier ones; by partition.
@@ -36,6 +39,7 @@ impl SimulatedSource {
         Self {
             reading: BTreeMap::new(),
             events: VecDeque::new(),
+            decoder: TickDecoder::new().by_rows(true),
             stands_still: false,
             delivered: vec![0; partitions],
         }
@@ -52,8 +56,16 @@ impl SimulatedSource {
 
     /// Starts reading a partition at an offset.
     pub(super) fn seek(&mut self, partition: i32, offset: i64, generation: u64) {
-        self.reading
-            .insert(partition, Reading { next: offset as usize, generation, paused: false, told: None });
+        self.reading.insert(
+            partition,
+            Reading {
+                next: offset as usize,
+                generation,
+                paused: false,
+                told: None,
+                reader: TickReader::new(generation, 0),
+            },
+        );
     }
 
     pub(super) fn set_paused(&mut self, partition: i32, paused: bool, world: &mut World) {
@@ -97,11 +109,16 @@ impl SimulatedSource {
             timestamp_ns: market::written_ns(&world.source[partition][offset]),
             value: world.source[partition][offset].clone(),
         };
-        let (generation, records) = (reading.generation, range.map(record).collect());
+        let generation = reading.generation;
+        let records: Vec<Record> = range.map(record).collect();
+        let ticks = reading.reader.read(&records, &mut self.decoder);
+        // The core must do without them, and with only some.
+        let ticks = (world.random.index(8) > 0).then_some(ticks);
         self.tell(Event::Records {
             partition: partition as i32,
             generation,
             records,
+            ticks,
             read_at_ns: world.now_ns,
         });
     }

@@ -393,7 +393,7 @@ impl Driven {
         let (generation, read_at_ns) = (self.around.generations[&partition], self.around.now_ns);
         let record = |(offset, (key, value))| Record { offset, key, headers: vec![], timestamp_ns: 0, value };
         let records: Vec<Record> = (offset..).zip(values).map(record).collect();
-        let told = self.tell(Event::Records { partition, generation, records, read_at_ns });
+        let told = self.tell(Event::Records { partition, generation, records, ticks: None, read_at_ns });
         told.expect("the scheduler takes it");
         self.settle();
     }

@@ -72,8 +72,14 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
     let (topics, fence) = (Topics::new(""), Fence::default());
     fence.open(0, 1);
     let consumer = Box::new(GivenConsumer { partition: 0, fetches_left: FETCHES_MAX });
-    let source =
-        SourceThread::start(holder(log, topics), consumer, fence.clone(), Clock::start(), [1, usize::MAX]);
+    let source = SourceThread::start(
+        holder(log, topics),
+        consumer,
+        fence.clone(),
+        Clock::start(),
+        TickDecoder::new(),
+        [1, usize::MAX],
+    );
     let error = source.failed.recv_timeout(ANSWER_MAX).expect("the failure is told");
     assert!(matches!(error, EngineError::Log(LogError::Fenced { .. })), "{error}");
     assert_eq!(source.events.len(), FETCHES_MAX, "nobody has taken what was read before");
@@ -88,8 +94,14 @@ fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
     let log = SqliteLog::open(folder.path().join("log.db"), Durability::default()).expect("a log");
     let (topics, consumer) =
         (Topics::new(""), Box::new(GivenConsumer { partition: 1, fetches_left: usize::MAX }));
-    let source =
-        SourceThread::start(holder(log, topics), consumer, Fence::default(), Clock::start(), [1, usize::MAX]);
+    let source = SourceThread::start(
+        holder(log, topics),
+        consumer,
+        Fence::default(),
+        Clock::start(),
+        TickDecoder::new(),
+        [1, usize::MAX],
+    );
     for partition in [0, 1] {
         let seek = SourceCommand::Seek { partition, offset: 6, generation: 3 };
         source.commands.send(seek).expect("the thread listens");

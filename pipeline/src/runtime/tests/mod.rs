@@ -249,7 +249,10 @@ impl Shell {
     /// Delivers records.
     fn records(&mut self, now_ns: i64, records: Vec<Record>) {
         let generation = self.around.generations[0];
-        self.tell(now_ns, Event::Records { partition: PARTITION, generation, records, read_at_ns: now_ns });
+        self.tell(
+            now_ns,
+            Event::Records { partition: PARTITION, generation, records, ticks: None, read_at_ns: now_ns },
+        );
     }
 
     /// Delivers requests.
