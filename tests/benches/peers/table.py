@@ -57,6 +57,7 @@ NOTES = """- **Persistence.** Warptape reads a log on the disk, and writes all s
 - **Times** of Warptape are those of the whole command `run --until-caught-up --close` on the embedded log, with default settings besides `stages.bars`.
   Times of rivals are those of the computation alone, on ticks in memory in the order of event time. "Whole process" has wall clock and processor time.
 - **Computation.** Warptape computes all its indicators and alerts at each bar, and keeps the last quote. Rivals compute the task alone.
+- **Ticks/s** counts all ticks, also for the rivals that get trades alone. Their work is less than the rate says.
 - **Results.** All bars are equal: prices, volumes and counts exactly, averages to 1e-9. Averages begin with the mean of their first window,
   in DEBS 2022 with 0. Planted differences were found.
 - **Threads** are busy with a twentieth of the process's time, sampled each 50 ms."""
