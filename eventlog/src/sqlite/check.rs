@@ -1,11 +1,14 @@
 //! Reads the whole log and reports all damage.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rusqlite::Connection;
 
 use super::catalogue::{self, Catalogue, GivenUp, Topic};
 use super::ends;
 use super::file::LogFile;
 use super::scan::{Part, scan};
+use super::segment_rows::{self, SegmentRow};
 use crate::LogError;
 
 const DOING: &str = "checking the log";
@@ -64,15 +67,23 @@ pub(super) fn check(
         }
     }
     progress(done);
+    let mut references = BTreeMap::new();
     for topic in catalogue.topics() {
         if let Err(error) = ends::clock(file, &transaction, topic.topic_id) {
             checked.damage.push(found_of(error)?);
         }
         for partition in 0..topic.spec.partitions {
-            let damage =
-                check_partition(file, &transaction, topic, partition, &mut checked, &mut |offsets| {
+            let damage = check_partition(
+                file,
+                &transaction,
+                topic,
+                partition,
+                &mut checked,
+                &mut references,
+                &mut |offsets| {
                     progress(LogProgress { done: done.done + offsets, total: done.total });
-                });
+                },
+            );
             if let Err(error) = damage {
                 let found = found_of(error)?;
                 checked.damage.push(found);
@@ -81,10 +92,30 @@ pub(super) fn check(
             done.done += next.unsigned_abs();
         }
     }
+    match segment_rows::read_all(file, &transaction) {
+        // Rows that cannot be read may be the missing ones.
+        Ok(rows) if checked.damage.is_empty() => checked.damage = miscounted(&rows, &references),
+        Ok(_) => {}
+        Err(error) => checked.damage.push(found_of(error)?),
+    }
     if let Err(error) = catalogue::check_committed(file, &transaction) {
         checked.damage.push(found_of(error)?);
     }
     Ok(checked)
+}
+
+/// Describes the segments that have another number of rows than the log counts.
+fn miscounted(rows: &[SegmentRow], references: &BTreeMap<u32, i64>) -> Vec<String> {
+    let counted: BTreeMap<u32, i64> =
+        rows.iter().filter(|row| row.rows > 0).map(|row| (row.number, row.rows)).collect();
+    let numbers: BTreeSet<u32> = counted.keys().chain(references.keys()).copied().collect();
+    let of = |counts: &BTreeMap<u32, i64>, number| counts.get(&number).copied().unwrap_or(0);
+    numbers
+        .into_iter()
+        .map(|number| (number, of(references, number), of(&counted, number)))
+        .filter(|(_, found, expected)| found != expected)
+        .map(|(number, found, expected)| format!("segment {number} has {found} rows instead of {expected}"))
+        .collect()
 }
 
 /// Returns SQLite's findings about its trees and pages.
@@ -114,6 +145,7 @@ fn check_partition(
     topic: &Topic,
     partition: i32,
     checked: &mut Checked,
+    references: &mut BTreeMap<u32, i64>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), LogError> {
     checked.partitions += 1;
@@ -135,8 +167,11 @@ fn check_partition(
     let last = (!table.compacted).then_some(end.next);
     let next = scan(file, connection, &table, last, &given_up, &mut |part| {
         match part {
-            Part::Records(stored) => {
+            Part::Records(stored, segment) => {
                 rows += 1;
+                if let Some(segment) = segment {
+                    *references.entry(segment).or_default() += 1;
+                }
                 for record in stored.flatten() {
                     checked.records += 1;
                     let key = record.key.map_or(0, <[u8]>::len);

@@ -361,10 +361,13 @@ fn read(
         let mut statement = connection.prepare_cached(&cursor.select).map_err(failed)?;
         let mut rows = statement.query([polled.expected]).map_err(failed)?;
         polled.begin = Some(polled.expected);
+        let mut buffer = Vec::new();
         while !polled.is_full()
             && let Some(row) = rows.next().map_err(failed)?
         {
-            let mut stored = table.records(row).map_err(|found| polled.damaged(polled.expected, &found))?;
+            let mut stored = table
+                .records(&file.segments, row, &mut buffer)
+                .map_err(|fault| fault.explain(|found| polled.damaged(polled.expected, &found)))?;
             polled.take(&mut stored)?;
             rest = match stored {
                 Stored::Block(Records { next_offset, left, bytes, .. }) => {

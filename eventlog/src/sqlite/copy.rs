@@ -199,7 +199,7 @@ impl Partition<'_> {
         let from = self.from;
         let (mut rows, mut is_damaged) = (0, false);
         let mut next = scan(file, connection, &from, known, &given_up, &mut |part| match part {
-            Part::Records(stored) => {
+            Part::Records(stored, _) => {
                 rows += 1;
                 for record in stored.flatten() {
                     if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {

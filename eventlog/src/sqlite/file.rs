@@ -17,8 +17,9 @@ use super::bounded::Bounded;
 use super::ends::Own;
 use super::head::{HeadEnd, HeadFile, head_path};
 use super::limits::{Access, LOCK_WAIT_MAX, WAL_BYTES_DUE};
+use super::segments::Segments;
 use super::wake::Wakes;
-use super::{failure, opening};
+use super::{Durability, failure, opening};
 use crate::LogError;
 
 /// Pause between two checks of a lock held by another process. Writers hold it for milliseconds.
@@ -42,6 +43,8 @@ pub(super) struct LogFile {
     pub(super) wakes: Arc<Wakes>,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
+    /// The files of large blocks.
+    pub(super) segments: Segments,
     /// Lock for the process's turn to write; it holds the head from the first write on. SQLite's own lock is for other
     /// processes, where waiting means polling.
     turn: Mutex<Option<HeadFile>>,
@@ -58,7 +61,13 @@ pub(super) struct Writing<'a> {
 impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
         let (wakes, beside) = (Arc::new(Wakes::default()), Arc::new(Beside::new(path.clone())));
-        Self { path, url, access, wakes, beside, turn: Mutex::new(None) }
+        let segments = Segments::new(&url, &path);
+        Self { path, url, access, wakes, beside, segments, turn: Mutex::new(None) }
+    }
+
+    /// Returns true if each commit waits for the disk.
+    pub(super) fn is_synced(&self) -> bool {
+        self.access == Access::Write(Durability::Full)
     }
 
     /// Opens a connection for a consumer or producer.
@@ -179,7 +188,7 @@ impl LogFile {
                 None if started.elapsed() < LOCK_WAIT_MAX => {
                     self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
                 }
-                None => return Err(self.busy(doing)),
+                None => return Err(failure::busy(&self.url, doing)),
             }
         };
         opening::compare(self, connection)?;
@@ -209,11 +218,6 @@ impl LogFile {
             doing: format!("{doing}, at its head {},", head_path(&self.path).display()),
             cause: cause.to_string(),
         }
-    }
-
-    fn busy(&self, doing: &str) -> LogError {
-        let waited_ms = u64::try_from(LOCK_WAIT_MAX.as_millis()).expect("the limit is seconds");
-        LogError::Busy { url: self.url.clone(), doing: doing.to_owned(), waited_ms }
     }
 
     /// Folds the mark of an open log into the file. If a reader prevents that, a later checkpoint does it.

@@ -22,6 +22,15 @@ pub const WAL_BYTES_DUE: i64 = 64 << 20;
 /// Length of the write-ahead log in bytes from which a commit folds it and starts it over before it returns, unless a
 /// reader prevents that.
 pub const WAL_BYTES_MAX: i64 = 128 << 20;
+/// Length of a segment in bytes from which its producer takes another one.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
+/// Size in bytes from which a block goes to a segment. A commit writes the pages of smaller ones anyway.
+pub(super) const LARGE_BLOCK_BYTES: usize = 2 << 10;
+/// Bytes of large blocks that a producer stores in rows of a topic before it takes a segment. So a process that writes
+/// little leaves no file behind.
+pub(super) const ROWS_FIRST_BYTES: usize = 256 << 10;
+/// Most segments that stay open for reading.
+pub(super) const SEGMENTS_OPEN_MAX: usize = 32;
 /// Flag that keeps files beside the log from being opened through links, which may lead anywhere.
 pub(super) const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 

@@ -1,10 +1,14 @@
 //! Reads a whole partition and skips its damaged parts.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 
 use super::catalogue::GivenUp;
+use super::failure::Fault;
 use super::file::LogFile;
 use super::headers;
+use super::reference::Reference;
 use super::table::{Stored, Table};
 use crate::LogError;
 
@@ -12,8 +16,8 @@ const DOING: &str = "reading all of the log";
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
-    /// Undamaged, consecutive records.
-    Records(Stored<'a>),
+    /// Undamaged, consecutive records of a row, and the number of the segment that has them.
+    Records(Stored<'a>, Option<u32>),
     /// Offsets whose records exist but could not be read.
     Damage {
         /// The first offset.
@@ -39,6 +43,8 @@ pub(super) fn scan(
     let failed = |error| file.failure(DOING, error);
     // The offset of the next expected record, the finding instead of it, and the start of the current pass.
     let (mut expected, mut found, mut from) = (0, None, 0);
+    // Ends of the blocks read so far, by segment. Blocks ascend, so no hostile log has its bytes read again and again.
+    let (mut ends, mut buffer) = (BTreeMap::new(), Vec::new());
     let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
         let may_be = table.compacted || given_up.covers(expected, next);
         let found = match found {
@@ -61,18 +67,26 @@ pub(super) fn scan(
                         break Some("its B-tree has a cycle".to_owned());
                     }
                     last = offset;
-                    match table.records(row).and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
+                    let reference = table.reference(row);
+                    let read = match reference {
+                        Some(reference) if !ascends(&mut ends, reference) => {
+                            Err(Fault::Damage("a block that was read before".to_owned()))
+                        }
+                        _ => table.records(&file.segments, row, &mut buffer),
+                    };
+                    match read.and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
                         Ok((next, stored)) if offset >= expected && end.is_none_or(|end| next <= end) => {
                             gap(expected, offset, found.take(), visit)?;
-                            visit(Part::Records(stored))?;
+                            visit(Part::Records(stored, reference.map(|reference| reference.segment)))?;
                             expected = next;
                         }
                         Ok(_) => {
                             found.get_or_insert(format!("records at offset {offset} that belong elsewhere"));
                         }
-                        Err(wrong) => {
+                        Err(Fault::Damage(wrong)) => {
                             found.get_or_insert(wrong);
                         }
+                        Err(Fault::Failed(error)) => return Err(error),
                     }
                 }
                 Err(error) if is_damage(&error) => break Some(error.to_string()),
@@ -92,6 +106,14 @@ pub(super) fn scan(
         gap(expected, end, found, visit)?;
     }
     Ok(expected.max(end))
+}
+
+/// Notes a block; returns true if it comes after all earlier ones of its segment.
+fn ascends(ends: &mut BTreeMap<u32, u64>, reference: Reference) -> bool {
+    let end = ends.entry(reference.segment).or_default();
+    let ascends = reference.position >= *end;
+    *end = reference.end().max(*end);
+    ascends
 }
 
 /// Returns the offset after the last of these records, all of which must be undamaged.

@@ -1,0 +1,152 @@
+//! The segments of a log for its readers: some open files, and the lock that keeps all of them in place.
+
+use std::collections::VecDeque;
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::failure::{self, Fault};
+use super::limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, SEGMENTS_OPEN_MAX};
+use super::reference::Reference;
+use super::segment;
+use crate::LogError;
+
+/// Pause between two attempts to lock the folder.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Longest block in bytes: a record and the numbers before its parts.
+const BLOCK_BYTES_MAX: usize = RECORD_BYTES_MAX + (1 << 20);
+
+/// The segments of one log.
+pub(super) struct Segments {
+    url: String,
+    log: PathBuf,
+    /// Open segments by number, the last used one at the end.
+    open: Mutex<VecDeque<(u32, Arc<File>)>>,
+}
+
+/// A lock on the folder of segments; ends when dropped.
+pub(super) struct Hold {
+    _folder: File,
+}
+
+impl Segments {
+    pub(super) fn new(url: &str, log: &Path) -> Self {
+        Self { url: url.to_owned(), log: log.to_owned(), open: Mutex::default() }
+    }
+
+    /// Reads a block into a buffer.
+    pub(super) fn read(&self, reference: Reference, into: &mut Vec<u8>) -> Result<(), Fault> {
+        let Reference { segment, position, length } = reference;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > BLOCK_BYTES_MAX {
+            return Err(Fault::Damage(format!("a block of {length} bytes, more than any record has")));
+        }
+        let read = self.file(segment).and_then(|file| {
+            into.resize(length, 0);
+            file.read_exact_at(into, position)
+        });
+        read.map_err(|cause| self.fault(reference, &cause))
+    }
+
+    /// Describes the place of a block, for messages.
+    pub(super) fn place(&self, reference: Reference) -> String {
+        let path = segment::path(&self.log, reference.segment);
+        format!("the block at byte {} of the segment {}", reference.position, path.display())
+    }
+
+    fn fault(&self, reference: Reference, cause: &io::Error) -> Fault {
+        let path = segment::path(&self.log, reference.segment);
+        let path = path.display();
+        match cause.kind() {
+            ErrorKind::NotFound => Fault::Damage(format!("the segment {path} is missing")),
+            ErrorKind::UnexpectedEof => {
+                Fault::Damage(format!("the segment {path} ends before byte {}", reference.end()))
+            }
+            ErrorKind::InvalidData => Fault::Damage(format!("the segment {path} cannot be used: {cause}")),
+            _ if [Errno::LOOP, Errno::NOTDIR]
+                .map(|errno| Some(errno.raw_os_error()))
+                .contains(&cause.raw_os_error()) =>
+            {
+                Fault::Damage(format!("the segment {path} cannot be used: a link or a file is in its place"))
+            }
+            _ => Fault::Failed(failure::explain_io(&self.url, &format!("reading the segment {path}"), cause)),
+        }
+    }
+
+    /// Returns an open segment.
+    fn file(&self, number: u32) -> io::Result<Arc<File>> {
+        if let Some(file) = self.used(number) {
+            return Ok(file);
+        }
+        let file = Arc::new(segment::open(&self.log, number)?);
+        let mut open = self.open();
+        // The disk keeps the bytes of a removed segment as long as it is open.
+        open.retain(|(_, file)| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
+        if open.len() >= SEGMENTS_OPEN_MAX {
+            open.pop_front();
+        }
+        open.push_back((number, Arc::clone(&file)));
+        Ok(file)
+    }
+
+    fn used(&self, number: u32) -> Option<Arc<File>> {
+        let mut open = self.open();
+        let index = open.iter().rposition(|(found, _)| *found == number)?;
+        let entry = open.remove(index)?;
+        let file = Arc::clone(&entry.1);
+        open.push_back(entry);
+        Some(file)
+    }
+
+    /// Closes a segment.
+    pub(super) fn forget(&self, number: u32) {
+        self.open().retain(|(found, _)| *found != number);
+    }
+
+    fn open(&self) -> MutexGuard<'_, VecDeque<(u32, Arc<File>)>> {
+        // The value is complete even if a holder panicked.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps every process from removing segments, for readers of a long snapshot. Returns `None` if there are none yet.
+    pub(super) fn hold(&self) -> Result<Option<Hold>, LogError> {
+        const DOING: &str = "locking the folder of its segments";
+        let failed = |cause: io::Error| failure::explain_io(&self.url, DOING, &cause);
+        let folder = match segment::open_folder(&self.log) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let started = Instant::now();
+        loop {
+            match folder.try_lock_shared() {
+                Ok(()) => return Ok(Some(Hold { _folder: folder })),
+                Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_WAIT_MAX => {
+                    thread::sleep(LOCK_POLL_INTERVAL);
+                }
+                Err(TryLockError::WouldBlock) => return Err(failure::busy(&self.url, DOING)),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+    }
+
+    /// Locks the folder for removing segments; `None` if there is no folder, or if somebody else has locked it.
+    pub(super) fn hold_alone(&self) -> io::Result<Option<Hold>> {
+        let folder = match segment::open_folder(&self.log) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match folder.try_lock() {
+            Ok(()) => Ok(Some(Hold { _folder: folder })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
