@@ -194,3 +194,96 @@ fn check_partition(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::params;
+
+    use super::super::checksum;
+    use super::super::reference::Reference;
+    use super::*;
+    use crate::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+
+    const BYTES: usize = 10_000;
+
+    /// Writes a log with a segment that has the records from offset 10 on.
+    fn write(path: &std::path::Path) -> SqliteLog {
+        let log = SqliteLog::open(path, Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
+        let mut producer = log.producer("p").unwrap();
+        for _ in 0..20 {
+            producer.begin().unwrap();
+            let value = vec![7; BYTES];
+            producer
+                .send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() })
+                .unwrap();
+            producer.commit().unwrap();
+        }
+        log
+    }
+
+    fn reference(log: &SqliteLog, offset: i64) -> Reference {
+        let connection = log.file.connect().unwrap();
+        let block = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+        let sql = "SELECT block FROM records_1_0 WHERE offset = ?1";
+        Reference::decode(&connection.query_row(sql, [offset], block).unwrap()).unwrap()
+    }
+
+    /// Gives a row another reference, with the checksum that a writer would store.
+    fn refer(log: &SqliteLog, offset: i64, reference: Reference) {
+        let mut bytes = Vec::new();
+        let content = match log.file.segments.read(reference, &mut bytes) {
+            Ok(()) => checksum::of_bytes(&bytes),
+            Err(_) => 0,
+        };
+        let reference = reference.encode();
+        let sum = checksum::of_placed(1, 0, offset, 1, &reference, content);
+        let sql = "UPDATE records_1_0 SET block = ?1, checksum = ?2 WHERE offset = ?3";
+        log.file.connect().unwrap().execute(sql, params![reference, sum, offset]).unwrap();
+    }
+
+    #[test]
+    fn references_that_no_writer_makes_are_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = write(&folder.path().join("log.db"));
+        let whole = reference(&log, 11);
+        let found = || log.check_all(&mut |_| {}).unwrap().damage.join("\n");
+        for (reference, expected) in [
+            (Reference { length: u32::MAX, ..whole }, "which no writer makes"),
+            (Reference { position: u64::MAX, ..whole }, "which no writer makes"),
+            (Reference { position: 1 << 40, ..whole }, "ends before byte"),
+            (Reference { segment: 2, ..whole }, "2.segment is missing"),
+        ] {
+            refer(&log, 11, reference);
+            let found = found();
+            assert!(found.contains("t/0 offsets 11 to 11: ") && found.contains(expected), "{found}");
+        }
+        refer(&log, 11, whole);
+        assert_eq!(found(), "");
+        // A thousand rows of one sparse block.
+        let path = super::super::segment::path(&log.file.path, 1);
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64 << 20).unwrap();
+        let sparse = Reference { position: 1 << 20, length: 60 << 20, ..whole };
+        (11..20).for_each(|offset| refer(&log, offset, sparse));
+        let sql = "INSERT INTO records_1_0 SELECT offset + ?1, checksum, count, block FROM records_1_0 WHERE offset > 10";
+        for distance in [10, 20, 40] {
+            log.file.connect().unwrap().execute(sql, [distance]).unwrap();
+        }
+        assert!(found().contains("again and again"), "{}", found());
+    }
+
+    #[test]
+    fn rows_of_segments_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = write(&folder.path().join("log.db"));
+        let connection = log.file.connect().unwrap();
+        let row = segment_rows::read(&log.file, &connection, 1).unwrap();
+        segment_rows::write(&log.file, &connection, &SegmentRow { rows: row.rows + 1, ..row }).unwrap();
+        let found = log.check_all(&mut |_| {}).unwrap().damage;
+        assert_eq!(found, [format!("segment 1 has {} rows instead of {}", row.rows, row.rows + 1)]);
+        segment_rows::delete(&log.file, &connection, 1).unwrap();
+        let found = log.check_all(&mut |_| {}).unwrap().damage;
+        assert_eq!(found, ["the log is damaged: there are 0 segments instead of 1"]);
+    }
+}

@@ -193,16 +193,17 @@ impl SqliteConsumer {
                 continue;
             }
             let limits = PollLimits { records_max, bytes_max };
-            let records = match read(&self.file, &self.connection, cursor, position, limits) {
-                // The records may have been removed since the given-up offsets were read.
-                Err(error) => {
-                    let is_removed = look_for_removed(&self.file, &self.connection, cursor, position)?;
-                    if !is_removed {
-                        return Err(error);
+            let records = loop {
+                match read(&self.file, &self.connection, cursor, position, limits) {
+                    Ok(records) => break records,
+                    // The records may have been removed since the given-up offsets were read, or while their segment
+                    // was read.
+                    Err(error) => {
+                        if !look_for_removed(&self.file, &self.connection, cursor, position)? {
+                            return Err(error);
+                        }
                     }
-                    read(&self.file, &self.connection, cursor, position, limits)?
                 }
-                Ok(records) => records,
             };
             match records.last() {
                 Some(record) => {

@@ -28,7 +28,7 @@ pub const SEGMENT_BYTES: u64 = 64 << 20;
 pub(super) const LARGE_BLOCK_BYTES: usize = 2 << 10;
 /// Bytes of large blocks that a producer stores in rows of a topic before it takes a segment. So a process that writes
 /// little leaves no file behind.
-pub(super) const ROWS_FIRST_BYTES: usize = 256 << 10;
+pub(super) const ROWS_FIRST_BYTES: usize = 64 << 10;
 /// Most segments that stay open for reading.
 pub(super) const SEGMENTS_OPEN_MAX: usize = 32;
 /// Flag that keeps files beside the log from being opened through links, which may lead anywhere.

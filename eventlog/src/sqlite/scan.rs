@@ -1,7 +1,5 @@
 //! Reads a whole partition and skips its damaged parts.
 
-use std::collections::BTreeMap;
-
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 
 use super::catalogue::GivenUp;
@@ -9,10 +7,15 @@ use super::failure::Fault;
 use super::file::LogFile;
 use super::headers;
 use super::reference::Reference;
+use super::segments::{BLOCK_BYTES_MAX, Segments};
 use super::table::{Stored, Table};
 use crate::LogError;
 
 const DOING: &str = "reading all of the log";
+/// Bytes that any scan may read from segments. A longer one may read twice the bytes that there are.
+const ALLOWED_BYTES: u64 = 1 << 30;
+const TOO_MANY_BYTES: &str =
+    "its rows refer to the same bytes of its segments again and again, which keeps readers busy";
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
@@ -43,8 +46,7 @@ pub(super) fn scan(
     let failed = |error| file.failure(DOING, error);
     // The offset of the next expected record, the finding instead of it, and the start of the current pass.
     let (mut expected, mut found, mut from) = (0, None, 0);
-    // Ends of the blocks read so far, by segment. Blocks ascend, so no hostile log has its bytes read again and again.
-    let (mut ends, mut buffer) = (BTreeMap::new(), Vec::new());
+    let (mut allowance, mut buffer) = (Allowance { read_bytes: 0, bytes_max: ALLOWED_BYTES }, Vec::new());
     let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
         let may_be = table.compacted || given_up.covers(expected, next);
         let found = match found {
@@ -68,12 +70,12 @@ pub(super) fn scan(
                     }
                     last = offset;
                     let reference = table.reference(row);
-                    let read = match reference {
-                        Some(reference) if !ascends(&mut ends, reference) => {
-                            Err(Fault::Damage("a block that was read before".to_owned()))
-                        }
-                        _ => table.records(&file.segments, row, &mut buffer),
-                    };
+                    if let Some(reference) = reference
+                        && !allowance.spend(reference, &file.segments)
+                    {
+                        return Err(file.damaged(TOO_MANY_BYTES.to_owned()));
+                    }
+                    let read = table.records(&file.segments, row, &mut buffer);
                     match read.and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
                         Ok((next, stored)) if offset >= expected && end.is_none_or(|end| next <= end) => {
                             gap(expected, offset, found.take(), visit)?;
@@ -108,12 +110,21 @@ pub(super) fn scan(
     Ok(expected.max(end))
 }
 
-/// Notes a block; returns true if it comes after all earlier ones of its segment.
-fn ascends(ends: &mut BTreeMap<u32, u64>, reference: Reference) -> bool {
-    let end = ends.entry(reference.segment).or_default();
-    let ascends = reference.position >= *end;
-    *end = reference.end().max(*end);
-    ascends
+/// The bytes that a scan reads from segments. Rows of a hostile log may refer to the same ones without end.
+struct Allowance {
+    read_bytes: u64,
+    bytes_max: u64,
+}
+
+impl Allowance {
+    /// Counts a block; returns false if the rows refer to far more bytes than there are.
+    fn spend(&mut self, reference: Reference, segments: &Segments) -> bool {
+        self.read_bytes += u64::from(reference.length).min(BLOCK_BYTES_MAX as u64);
+        if self.read_bytes > self.bytes_max {
+            self.bytes_max = self.bytes_max.max(2 * segments.bytes());
+        }
+        self.read_bytes <= self.bytes_max
+    }
 }
 
 /// Returns the offset after the last of these records, all of which must be undamaged.

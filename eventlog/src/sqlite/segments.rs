@@ -20,7 +20,7 @@ use crate::LogError;
 /// Pause between two attempts to lock the folder.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Longest block in bytes: a record and the numbers before its parts.
-const BLOCK_BYTES_MAX: usize = RECORD_BYTES_MAX + (1 << 20);
+pub(super) const BLOCK_BYTES_MAX: usize = RECORD_BYTES_MAX + (1 << 20);
 
 /// The segments of one log.
 pub(super) struct Segments {
@@ -44,8 +44,10 @@ impl Segments {
     pub(super) fn read(&self, reference: Reference, into: &mut Vec<u8>) -> Result<(), Fault> {
         let Reference { segment, position, length } = reference;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > BLOCK_BYTES_MAX {
-            return Err(Fault::Damage(format!("a block of {length} bytes, more than any record has")));
+        if length > BLOCK_BYTES_MAX || i64::try_from(reference.end()).is_err() {
+            let found =
+                format!("a block of {length} bytes at byte {position} of a segment, which no writer makes");
+            return Err(Fault::Damage(found));
         }
         let read = self.file(segment).and_then(|file| {
             into.resize(length, 0);
@@ -112,6 +114,12 @@ impl Segments {
     fn open(&self) -> MutexGuard<'_, VecDeque<(u32, Arc<File>)>> {
         // The value is complete even if a holder panicked.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the size of all segments in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        let entries = std::fs::read_dir(segment::folder_path(&self.log)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
     }
 
     /// Keeps every process from removing segments, for readers of a long snapshot. Returns `None` if there are none yet.

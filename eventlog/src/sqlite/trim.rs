@@ -184,7 +184,7 @@ impl Trimmer {
                 part.oldest = None;
                 part.bytes = part.bytes.saturating_sub(oldest.bytes);
                 rows_removed[index] += removed as i64;
-                if let Some(segment) = oldest.segment {
+                if let Some(segment) = oldest.segment.filter(|_| removed > 0) {
                     *segments.entry(segment).or_default() += removed as i64;
                 }
                 trimmed.records += (oldest.next - oldest.offset).unsigned_abs();

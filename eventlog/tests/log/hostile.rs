@@ -315,7 +315,7 @@ fn what_is_no_file_is_refused_and_nobody_waits_for_it() {
     assert!(device.contains("is not a log"), "{device}");
     write(&path);
     let whole = files(&path);
-    for ending in ["-wal", "-shm", "-journal", "-head"] {
+    for ending in ["-wal", "-shm", "-journal", "-head", "-segments"] {
         place(&path, &whole);
         let beside = folder.path().join(format!("log.db{ending}"));
         let _ = fs::remove_file(&beside);

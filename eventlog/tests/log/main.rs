@@ -18,6 +18,7 @@ mod opening;
 mod portable;
 mod processes;
 mod random;
+mod segments;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
