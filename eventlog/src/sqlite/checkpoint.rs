@@ -25,7 +25,7 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle};
 use super::bounded::Bounded;
 use super::disk;
 use super::file::LogFile;
-use super::limits::{PAGE_BYTES, WAL_BYTES_DUE, WAL_BYTES_MAX};
+use super::limits::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 use super::yielding::Breakable;
 use crate::LogError;
 use crate::background::BackgroundThread;
@@ -64,11 +64,13 @@ struct WalLength {
 impl WalLength {
     /// Reads the lengths from the result of `PRAGMA wal_checkpoint`.
     fn query(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
+        let page_bytes: i64 =
+            connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
         let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
         statement.query_row([], |row| {
             Ok(Self {
-                bytes: row.get::<_, i64>(1)? * PAGE_BYTES,
-                folded_bytes: row.get::<_, i64>(2)? * PAGE_BYTES,
+                bytes: row.get::<_, i64>(1)? * page_bytes,
+                folded_bytes: row.get::<_, i64>(2)? * page_bytes,
             })
         })
     }

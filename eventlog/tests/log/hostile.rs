@@ -12,7 +12,7 @@ use super::*;
 
 /// Longest time that opening and reading a hostile file may take: some seconds on an idle machine, more on a busy one.
 const HELD_UP_MAX: Duration = Duration::from_secs(120);
-const PAGE_BYTES: usize = 16 * 1024;
+const PAGE_BYTES: usize = 4 * 1024;
 /// Records of each topic.
 const RECORDS: usize = 40;
 
@@ -27,7 +27,7 @@ fn write(path: &Path) {
         let key = number.to_string().into_bytes();
         let state = NewRecord { key: Some(key.into()), ..record("s", 0, "x") };
         producer.begin().unwrap();
-        producer.send(record("t", 0, "x".repeat(100))).unwrap();
+        producer.send(record("t", 0, "x".repeat(30))).unwrap();
         producer.send(state).unwrap();
         producer.send_offsets("g", &[(at("t", 0), number as i64)]).unwrap();
         producer.commit().unwrap();
