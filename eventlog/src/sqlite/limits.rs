@@ -30,6 +30,8 @@ pub(super) const LARGE_BLOCK_BYTES: usize = 1 << 10;
 /// Bytes of large blocks that a producer stores in rows of a topic before it takes a segment. So a process that writes
 /// little leaves no file behind.
 pub(super) const ROWS_FIRST_BYTES: usize = 64 << 10;
+/// Bytes of a transaction in a topic from which a segment is worth its own wait for the disk, if commits wait for it.
+pub(super) const SYNCED_BYTES_MIN: usize = 256 << 10;
 /// Most segments that stay open for reading.
 pub(super) const SEGMENTS_OPEN_MAX: usize = 32;
 /// Flag that keeps files beside the log from being opened through links, which may lead anywhere.

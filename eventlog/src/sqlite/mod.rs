@@ -79,7 +79,7 @@ use segments::Hold;
 /// Failures that a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of all processes, but not the loss of power. The log stays consistent in both cases.
+    /// The death of all processes, but not the loss of power. The log detects the records that it lost.
     #[default]
     Process,
     /// Also the loss of power: each commit waits for the disk.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::block::Block;
 use super::file::{LogFile, Writing};
-use super::limits::{ROWS_FIRST_BYTES, SEGMENT_BYTES};
+use super::limits::{ROWS_FIRST_BYTES, SEGMENT_BYTES, SYNCED_BYTES_MIN};
 use super::segment::SegmentFile;
 use super::segment_rows::{self, SegmentRow};
 use super::{failure, format};
@@ -29,7 +29,7 @@ pub(super) struct Placing(BTreeMap<i64, TopicPlacing>);
 #[derive(Default)]
 struct TopicPlacing {
     segment: Option<SegmentFile>,
-    /// Bytes of large blocks that were stored in rows.
+    /// Bytes of blocks that were stored in rows only because there was no segment.
     row_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ impl Placing {
             return Ok(());
         };
         let mut blocks: Vec<_> = blocks.filter(|block| block.is_to_be_placed()).collect();
-        if blocks.is_empty() {
+        if blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < bytes_min(file) {
             return Ok(());
         }
         if !segment.is_in_place() {
@@ -93,6 +93,9 @@ impl Placing {
             let row = SegmentRow { rows: row.rows + placed, bytes: row.bytes.max(end.cast_signed()), ..row };
             segment_rows::write(file, &writing.transaction, &row)?;
         }
+        if row_bytes < bytes_min(file) {
+            row_bytes = 0;
+        }
         row_bytes += topic.map_or(0, |topic| topic.row_bytes);
         let is_due = match segment {
             Some(segment) => segment.end >= SEGMENT_BYTES,
@@ -112,6 +115,11 @@ impl Placing {
             }
         }
     }
+}
+
+/// Returns the least bytes of large blocks, in a topic and a transaction, that go to a segment.
+fn bytes_min(file: &LogFile) -> usize {
+    if file.is_synced() { SYNCED_BYTES_MIN } else { 1 }
 }
 
 /// Creates the next segment of the log, for a topic.

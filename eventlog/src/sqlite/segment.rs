@@ -173,7 +173,7 @@ fn make_folder(log: &Path, mode: u32, is_synced: bool) -> io::Result<File> {
     let path = folder_path(log);
     std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)?;
     let folder = open_folder(log)?;
-    // Whoever may read a file may search its folder.
+    // The users who may read the file may search its folder.
     folder.set_permissions(PermissionsExt::from_mode(mode | (mode & 0o444) >> 2))?;
     if is_synced {
         let parent = path.parent().expect("a file is in a folder");

@@ -1,7 +1,7 @@
 //! Checks that the files of segments are those of the log, and removes those to which no row refers.
 //!
-//! A segment is removed in three steps, each of which a later opening continues: retention removes the last row that
-//! refers to it; then its file goes; then its row in the table of segments.
+//! Retention removes the last row that refers to a segment. Then the file goes, and last its row in the table of
+//! segments. A later opening continues after an interruption.
 
 use std::fs;
 use std::io::{self, ErrorKind};

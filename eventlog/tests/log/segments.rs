@@ -5,35 +5,34 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rusqlite::Connection;
-use warptape_eventlog::LogError;
-use warptape_eventlog::sqlite::{Keep, Loss, SEGMENT_BYTES};
+use warptape_eventlog::sqlite::{Loss, SEGMENT_BYTES};
 
 use super::loss::{Files, SEGMENTS, beside, files, place};
 use super::*;
 
 /// Length of a value that goes to a segment.
-const LARGE: usize = 10_000;
+pub const LARGE: usize = 10_000;
 /// Records that a producer stores in rows before it takes a segment, at least.
-const FIRST: usize = 7;
+pub const FIRST: usize = 7;
 
 /// Returns a large value; its bytes identify it.
-fn large(number: usize) -> Vec<u8> {
+pub fn large(number: usize) -> Vec<u8> {
     format!("{number};").into_bytes().repeat(LARGE).split_off(number % 7)[..LARGE].to_vec()
 }
 
 /// Commits large records of partition 0, one per transaction.
-fn write(producer: &mut dyn Producer, numbers: std::ops::Range<usize>) {
+pub fn write(producer: &mut dyn Producer, numbers: std::ops::Range<usize>) {
     for number in numbers {
         commit(producer, [record("t", 0, large(number))]);
     }
 }
 
-fn segment(path: &Path, number: u32) -> PathBuf {
+pub fn segment(path: &Path, number: u32) -> PathBuf {
     beside(path, SEGMENTS).join(format!("{number}.segment"))
 }
 
 /// Returns the numbers of the files of segments.
-fn segments(path: &Path) -> Vec<u32> {
+pub fn segments(path: &Path) -> Vec<u32> {
     let names = files(path).into_keys().filter_map(|name| {
         let number = name.strip_prefix(SEGMENTS)?.strip_prefix('/')?.strip_suffix(".segment")?;
         Some(number.parse().unwrap())
@@ -48,7 +47,7 @@ fn version(path: &Path) -> i64 {
 }
 
 /// Returns the offsets that can be read, each with the right value.
-fn offsets(log: &SqliteLog) -> Vec<usize> {
+pub fn offsets(log: &SqliteLog) -> Vec<usize> {
     let read = drain(&mut *log.reader(&[at("t", 0)]).unwrap());
     let offset = |(_, record): (TopicPartition, Record)| {
         let offset = record.offset as usize;
@@ -120,7 +119,7 @@ fn transactions_of_any_size_go_to_segments_of_a_limited_one() {
     for number in 0..6 {
         let records =
             (0..4).flat_map(|partition| sizes.map(|bytes| record("t", partition, vec![number; bytes])));
-        commit(&mut *producer, records.chain([record("u", 0, vec![number; 100_000])]));
+        commit(&mut *producer, records.chain([record("u", 0, vec![number; 300_000])]));
     }
     // The first transaction is in rows, the fifth one exceeds the limit.
     assert_eq!(segments(&path), [1, 2, 3]);
@@ -384,144 +383,53 @@ fn a_segment_that_goes_while_it_is_written_ends_its_producer() {
     assert_eq!(offsets(&log).len(), 3 * FIRST + 1);
 }
 
-/// Removes the records that `keep_from` does not need; returns their number.
-fn trim(log: &SqliteLog, keep_from: i64) -> u64 {
-    let mut trimmer = log.trimmer("t").unwrap();
-    while !trimmer.count().unwrap() {}
-    let keep = Keep { since_ns: None, bytes_max: Some(0) };
-    let mut records = 0;
-    loop {
-        match trimmer.trim(&keep, &[keep_from]).unwrap().records {
-            0 => return records,
-            trimmed => records += trimmed,
-        }
-    }
-}
-
 #[test]
-fn retention_removes_segments_without_records() {
+fn a_log_of_an_earlier_version_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
-    let log = open(&path);
-    topic(&log, "t", 1);
-    let step = 3 * FIRST;
-    let mut offset = 0;
-    // Runs 0 and 1 are over, run 2 goes on.
-    let mut producers = Vec::new();
-    for _ in 0..3 {
-        let mut producer = log.producer("p").unwrap();
-        write(&mut *producer, offset..offset + step);
-        offset += step;
-        producers.push(producer);
-    }
-    let live = producers.pop();
-    drop(producers);
-    assert_eq!(segments(&path), [1, 2, 3]);
-    let bytes = {
-        let mut trimmer = log.trimmer("t").unwrap();
-        while !trimmer.count().unwrap() {}
-        trimmer.bytes() as usize
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/incidents/bad-weights.db");
+    fs::copy(recording, &path).unwrap();
+    let page_bytes = |path: &Path| -> i64 {
+        Connection::open(path).unwrap().pragma_query_value(None, "page_size", |row| row.get(0)).unwrap()
     };
-    assert_eq!(bytes, 3 * step * (LARGE + 20));
-    assert_eq!(trim(&log, step as i64 - 1), step as u64 - 1);
-    assert_eq!(segments(&path), [1, 2, 3], "one row refers to the first segment");
-    assert_eq!(trim(&log, step as i64), 1);
-    assert_eq!(segments(&path), [2, 3]);
+    assert_eq!((version(&path), page_bytes(&path)), (3, 16 * 1024));
+    let log = open(&path);
+    let all = |log: &SqliteLog| drain(&mut *log.reader(&[at("signals", 0)]).unwrap());
+    let before = all(&log);
+    assert!(!before.is_empty());
+    let mut producer = log.producer("p").unwrap();
+    for number in 0..3 * FIRST {
+        commit(&mut *producer, [record("signals", 0, large(number))]);
+    }
+    assert_eq!((version(&path), segments(&path)), (4, vec![1]));
     log.check().unwrap();
-    // A backup that goes on keeps the segments of its snapshot.
-    let copy = folder.path().join("copy.db");
-    let mut is_trimmed = false;
-    log.backup(&copy, &mut |_| {
-        if !is_trimmed {
-            is_trimmed = true;
-            assert_eq!(trim(&log, 2 * step as i64), step as u64);
-            assert_eq!(segments(&path), [2, 3]);
-        }
-    })
-    .unwrap();
-    assert_eq!(offsets(&open(&copy)), (step..3 * step).collect::<Vec<_>>());
-    // The next opening removes it, and so does the next removal. A live producer keeps its segment.
-    assert_eq!(trim(&log, 3 * step as i64), step as u64 - 1, "the last row stays");
-    drop(open(&path));
-    assert_eq!(segments(&path), [3]);
-    let mut live = live.unwrap();
-    write(&mut *live, offset..offset + 2);
-    assert_eq!(trim(&log, i64::MAX), 2);
-    assert_eq!(offsets(&log), [offset + 1]);
-    drop(live);
-    write(&mut *log.producer("p").unwrap(), offset + 2..offset + 2 + step);
-    trim(&log, i64::MAX);
-    drop(open(&path));
-    assert_eq!(segments(&path), [4]);
-    log.check().unwrap();
+    drop((producer, log));
+    let log = SqliteLog::open_existing(&path).unwrap();
+    let after = all(&log);
+    assert_eq!(after.len(), before.len() + 3 * FIRST);
+    assert!(after[..before.len()] == before[..]);
+    // A process that does not know segments reads the copy.
+    log.backup(folder.path().join("copy.db"), &mut |_| {}).unwrap();
+    assert_eq!(version(&folder.path().join("copy.db")), 3);
+    assert!(all(&open(&folder.path().join("copy.db"))) == after);
 }
 
 #[test]
-fn segments_that_were_taken_for_nothing_are_removed_by_the_next_opening() {
+fn a_wait_for_the_disk_is_worth_many_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.db");
-    let log = open(&path);
+    let log = SqliteLog::open(&path, Durability::Full).unwrap();
     topic(&log, "t", 1);
     let mut producer = log.producer("p").unwrap();
-    write(&mut *producer, 0..FIRST);
-    assert_eq!(segments(&path), [1]);
-    // Another process opens the log while the producer lives.
-    drop(open(&path));
-    assert_eq!(segments(&path), [1]);
-    write(&mut *producer, FIRST..2 * FIRST);
-    drop((producer, log));
-    let log = open(&path);
-    assert_eq!(segments(&path), [1]);
-    write(&mut *log.producer("p").unwrap(), 2 * FIRST..3 * FIRST);
-    assert_eq!(segments(&path), [1, 2]);
-    // A process that dies before its transaction commits leaves a file without blocks.
-    fs::write(segment(&path, 3), "header").unwrap();
-    drop(log);
-    let log = open(&path);
-    assert_eq!(segments(&path), [1, 3]);
-    write(&mut *log.producer("p").unwrap(), 3 * FIRST..5 * FIRST);
-    assert_eq!(segments(&path), [1, 3]);
-    assert_eq!(offsets(&log).len(), 5 * FIRST);
-    log.check().unwrap();
-}
-
-#[test]
-fn a_reader_among_removals_is_overtaken_and_never_finds_damage() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("log.db");
-    let log = open(&path);
-    topic(&log, "t", 1);
-    let step = 2 * FIRST;
-    let (mut overtaken, mut from_start) = (0, 0);
-    std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let log = open(&path);
-            for run in 0..60 {
-                // Each run takes another segment, and the ones before go.
-                write(&mut *log.producer("p").unwrap(), run * step..(run + 1) * step);
-                trim(&log, (run * step) as i64);
-            }
-        });
-        let reader_log = SqliteLog::open_existing(&path).unwrap();
-        while !writer.is_finished() {
-            let mut reader = reader_log.reader(&[at("t", 0)]).unwrap();
-            from_start += 1;
-            for _ in 0..3 * step {
-                match reader.poll(Duration::ZERO, 1, 1) {
-                    Ok(Fetched::Records { records, .. }) => {
-                        assert!(records[0].value == large(records[0].offset as usize));
-                    }
-                    Ok(_) => break,
-                    Err(LogError::OffsetOutOfRange { .. }) => {
-                        overtaken += 1;
-                        break;
-                    }
-                    Err(error) => panic!("{error}"),
-                }
-            }
-            SqliteLog::open_existing(&path).unwrap();
-        }
-    });
-    println!("{from_start} readers, {overtaken} overtaken");
+    write(&mut *producer, 0..100);
+    assert!(!beside(&path, SEGMENTS).exists());
+    let many = || (0..30).map(|_| record("t", 0, vec![7; LARGE]));
+    commit(&mut *producer, many());
+    commit(&mut *producer, many());
+    let bytes = || fs::metadata(segment(&path, 1)).unwrap().len() as usize;
+    let before = bytes();
+    assert!(before > 30 * LARGE);
+    write(&mut *producer, 160..170);
+    assert_eq!(bytes(), before);
     log.check().unwrap();
 }
