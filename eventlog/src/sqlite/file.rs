@@ -65,6 +65,11 @@ impl LogFile {
         Self { path, url, access, wakes, beside, segments, turn: Mutex::new(None) }
     }
 
+    /// Pauses before another look at a lock of another process.
+    pub(super) fn pause(&self) {
+        self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+    }
+
     /// Returns true if each commit waits for the disk.
     pub(super) fn is_synced(&self) -> bool {
         self.access == Access::Write(Durability::Full)
@@ -186,7 +191,7 @@ impl LogFile {
             match self.open_head(doing)? {
                 Some(head) => break head,
                 None if started.elapsed() < LOCK_WAIT_MAX => {
-                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+                    self.pause();
                 }
                 None => return Err(failure::busy(&self.url, doing)),
             }
@@ -228,7 +233,7 @@ impl LogFile {
                 Ok(false) => {}
                 Err(error) => return tracing::debug!(log = self.url, %error, "the log was not folded"),
             }
-            self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+            self.pause();
         }
     }
 
@@ -279,7 +284,7 @@ impl LogFile {
                     if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                         && started.elapsed() < LOCK_WAIT_MAX =>
                 {
-                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+                    self.pause();
                 }
                 result => return result,
             }

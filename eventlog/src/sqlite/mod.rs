@@ -198,7 +198,7 @@ impl SqliteLog {
 
     /// Returns a connection that reads the whole log, and the lock that keeps its segments meanwhile.
     fn connect_to_read_all(&self) -> Result<(Option<Hold>, Bounded), LogError> {
-        let hold = self.file.segments.hold()?;
+        let hold = self.file.segments.hold(&|| self.file.pause())?;
         let connection = self.file.connect()?;
         self.file.begin_reading_all(&connection)?;
         Ok((hold, connection))

@@ -6,8 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::io::Errno;
 
@@ -17,8 +16,6 @@ use super::reference::Reference;
 use super::segment;
 use crate::LogError;
 
-/// Pause between two attempts to lock the folder.
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Longest block in bytes: a record and the numbers before its parts.
 pub(super) const BLOCK_BYTES_MAX: usize = RECORD_BYTES_MAX + (1 << 20);
 
@@ -123,7 +120,7 @@ impl Segments {
     }
 
     /// Keeps every process from removing segments, for readers of a long snapshot. Returns `None` if there are none yet.
-    pub(super) fn hold(&self) -> Result<Option<Hold>, LogError> {
+    pub(super) fn hold(&self, pause: &dyn Fn()) -> Result<Option<Hold>, LogError> {
         const DOING: &str = "locking the folder of its segments";
         let failed = |cause: io::Error| failure::explain_io(&self.url, DOING, &cause);
         let folder = match segment::open_folder(&self.log) {
@@ -136,7 +133,7 @@ impl Segments {
             match folder.try_lock_shared() {
                 Ok(()) => return Ok(Some(Hold { _folder: folder })),
                 Err(TryLockError::WouldBlock) if started.elapsed() < LOCK_WAIT_MAX => {
-                    thread::sleep(LOCK_POLL_INTERVAL);
+                    pause();
                 }
                 Err(TryLockError::WouldBlock) => return Err(failure::busy(&self.url, DOING)),
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
