@@ -153,6 +153,9 @@ type Folded = (Bounded, rusqlite::Result<()>);
 /// Serves requests: folds once for each.
 fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
+        if !fold.are_segments_synced() {
+            continue;
+        }
         fold.with_connection(|connection| {
             let breaker = connection.get_interrupt_handle();
             let run = || background.run(connection).0;
@@ -177,10 +180,19 @@ fn fold_beside_commits(connection: Bounded) -> Folded {
 impl Fold {
     /// Folds everything while nobody writes, so that the next commit begins the write-ahead log again.
     fn start_over(&self) {
+        if !self.are_segments_synced() {
+            return;
+        }
         self.with_connection(|connection| {
             let done = self.restart(&connection, self.wait_bytes.load(Ordering::Relaxed));
             (connection, done)
         });
+    }
+
+    /// Waits until this process's segments are on the disk, because folded rows refer to them; returns true if they are.
+    fn are_segments_synced(&self) -> bool {
+        let synced = self.file.segments.sync();
+        synced.inspect_err(|error| self.warn(error)).is_ok()
     }
 
     /// Starts over if the write-ahead log is still at least `bytes_min` long.

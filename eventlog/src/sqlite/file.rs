@@ -247,6 +247,7 @@ impl LogFile {
     /// Makes the file the whole log again if no other process writes it, so that the file alone may be copied.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
+        self.segments.sync().map_err(|cause| failure::explain_io(&self.url, DOING, &cause))?;
         if !head.is_alone() || self.beside.is_cut() {
             return Ok(());
         }

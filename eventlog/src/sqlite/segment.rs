@@ -13,6 +13,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -97,7 +98,7 @@ pub(super) struct SegmentFile {
     pub(super) number: u32,
     /// Position of the next block.
     pub(super) end: u64,
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
 }
 
@@ -109,7 +110,7 @@ impl SegmentFile {
     /// A file of this number has blocks: they belong to another log, or to a newer state of this one.
     pub(super) fn create(log: &Path, number: u32, is_synced: bool) -> io::Result<Self> {
         let mode = std::fs::metadata(log)?.mode() & 0o666;
-        let folder = make_folder(log, mode, is_synced)?;
+        let folder = make_folder(log, mode)?;
         let flags = OFlags::RDWR | OFlags::CREATE;
         let file = open_in(&folder, number, flags, Mode::from_raw_mode(0o600))?;
         let path = path(log, number);
@@ -124,9 +125,9 @@ impl SegmentFile {
         file.write_all_at(&[MAGIC, VERSION.to_le_bytes(), u64::from(number).to_le_bytes()].concat(), 0)?;
         if is_synced {
             file.sync_all()?;
-            folder.sync_all()?;
+            sync_folder(log)?;
         }
-        Ok(Self { number, end: HEADER_BYTES, file, path })
+        Ok(Self { number, end: HEADER_BYTES, file: Arc::new(file), path })
     }
 
     /// Appends blocks one after another, and waits for the disk on request. After an error nothing counts as appended.
@@ -136,7 +137,7 @@ impl SegmentFile {
             let mut parts: Vec<_> = blocks.iter().map(|block| IoSlice::new(block)).collect();
             let mut parts = parts.as_mut_slice();
             while !parts.is_empty() {
-                let written = match rustix::io::pwritev(&self.file, parts, position) {
+                let written = match rustix::io::pwritev(&*self.file, parts, position) {
                     Ok(0) => return Err(ErrorKind::WriteZero.into()),
                     Err(rustix::io::Errno::INTR) => continue,
                     written => written?,
@@ -152,6 +153,11 @@ impl SegmentFile {
         Ok(())
     }
 
+    /// Returns the open file.
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -164,8 +170,21 @@ impl SegmentFile {
     }
 }
 
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        // The file may stay open for its bytes to reach the disk. Closing it unlocks it as well.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Waits until the names of new segments are on the disk.
+pub(super) fn sync_folder(log: &Path) -> io::Result<()> {
+    open_folder(log)?.sync_all()?;
+    File::open(log.parent().expect("a file is in a folder"))?.sync_all()
+}
+
 /// Opens the folder, and creates it if it is missing, for the users who may use the log.
-fn make_folder(log: &Path, mode: u32, is_synced: bool) -> io::Result<File> {
+fn make_folder(log: &Path, mode: u32) -> io::Result<File> {
     match open_folder(log) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         opened => return opened,
@@ -175,9 +194,5 @@ fn make_folder(log: &Path, mode: u32, is_synced: bool) -> io::Result<File> {
     let folder = open_folder(log)?;
     // The users who may read the file may search its folder.
     folder.set_permissions(PermissionsExt::from_mode(mode | (mode & 0o444) >> 2))?;
-    if is_synced {
-        let parent = path.parent().expect("a file is in a folder");
-        File::open(parent)?.sync_all()?;
-    }
     Ok(folder)
 }

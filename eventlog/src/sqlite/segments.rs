@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustix::io::Errno;
@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use super::failure::{self, Fault};
 use super::limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, SEGMENTS_OPEN_MAX};
 use super::reference::Reference;
-use super::segment;
+use super::segment::{self, SegmentFile};
+use super::wake::lock;
 use crate::LogError;
 
 /// Longest block in bytes: a record and the numbers before its parts.
@@ -25,6 +26,8 @@ pub(super) struct Segments {
     log: PathBuf,
     /// Open segments by number, the last used one at the end.
     open: Mutex<VecDeque<(u32, Arc<File>)>>,
+    /// Segments to which producers of this process append without waiting for the disk.
+    unsynced: Mutex<Vec<Arc<File>>>,
 }
 
 /// A lock on the folder of segments; ends when dropped.
@@ -34,7 +37,7 @@ pub(super) struct Hold {
 
 impl Segments {
     pub(super) fn new(url: &str, log: &Path) -> Self {
-        Self { url: url.to_owned(), log: log.to_owned(), open: Mutex::default() }
+        Self { url: url.to_owned(), log: log.to_owned(), open: Mutex::default(), unsynced: Mutex::default() }
     }
 
     /// Reads a block into a buffer.
@@ -84,7 +87,7 @@ impl Segments {
             return Ok(file);
         }
         let file = Arc::new(segment::open(&self.log, number)?);
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         // The disk keeps the bytes of a removed segment as long as it is open.
         open.retain(|(_, file)| file.metadata().is_ok_and(|metadata| metadata.nlink() > 0));
         if open.len() >= SEGMENTS_OPEN_MAX {
@@ -95,7 +98,7 @@ impl Segments {
     }
 
     fn used(&self, number: u32) -> Option<Arc<File>> {
-        let mut open = self.open();
+        let mut open = lock(&self.open);
         let index = open.iter().rposition(|(found, _)| *found == number)?;
         let entry = open.remove(index)?;
         let file = Arc::clone(&entry.1);
@@ -103,14 +106,32 @@ impl Segments {
         Some(file)
     }
 
-    /// Closes a segment.
-    pub(super) fn forget(&self, number: u32) {
-        self.open().retain(|(found, _)| *found != number);
+    /// Adds a segment whose producer does not wait for the disk.
+    pub(super) fn add_unsynced(&self, segment: &SegmentFile) {
+        lock(&self.unsynced).push(segment.file());
     }
 
-    fn open(&self) -> MutexGuard<'_, VecDeque<(u32, Arc<File>)>> {
-        // The value is complete even if a holder panicked.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until everything appended so far is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        // A file without another owner gets no more bytes.
+        let with_end = |file: &Arc<File>| (Arc::strong_count(file) == 1, Arc::clone(file));
+        let files: Vec<_> = lock(&self.unsynced).iter().map(with_end).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        for (_, file) in &files {
+            file.sync_data()?;
+        }
+        segment::sync_folder(&self.log)?;
+        let is_done =
+            |file: &Arc<File>| files.iter().any(|(is_done, other)| *is_done && Arc::ptr_eq(file, other));
+        lock(&self.unsynced).retain(|file| !is_done(file));
+        Ok(())
+    }
+
+    /// Closes a segment.
+    pub(super) fn forget(&self, number: u32) {
+        lock(&self.open).retain(|(found, _)| *found != number);
     }
 
     /// Returns the size of all segments in bytes.
@@ -153,5 +174,63 @@ impl Segments {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
+
+    fn write(producer: &mut dyn Producer) {
+        for _ in 0..10 {
+            producer.begin().unwrap();
+            let value = vec![7; 20_000];
+            producer
+                .send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() })
+                .unwrap();
+            producer.commit().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_producer_appended_reaches_the_disk_after_its_end_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
+        let segments = &log.file.segments;
+        let unsynced = || lock(&segments.unsynced).len();
+        let mut producer = log.producer("p").unwrap();
+        write(&mut *producer);
+        segments.sync().unwrap();
+        assert_eq!((unsynced(), segment::is_free(&log.file.path, 1).unwrap()), (1, false));
+        drop(producer);
+        assert_eq!((unsynced(), segment::is_free(&log.file.path, 1).unwrap()), (1, true));
+        segments.sync().unwrap();
+        assert_eq!(unsynced(), 0);
+    }
+
+    #[test]
+    fn few_segments_stay_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
+        let segments = &log.file.segments;
+        for number in 1..=2 * SEGMENTS_OPEN_MAX as u32 {
+            drop(SegmentFile::create(&log.file.path, number, false).unwrap());
+            for number in [1, number] {
+                segments.file(number).unwrap();
+            }
+        }
+        let numbers = || lock(&segments.open).iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers().len(), SEGMENTS_OPEN_MAX);
+        assert!(numbers().contains(&1), "it was used last");
+        // Segments that were removed are closed.
+        for number in numbers() {
+            segment::remove(&log.file.path, number).unwrap();
+        }
+        drop(SegmentFile::create(&log.file.path, 100, false).unwrap());
+        segments.file(100).unwrap();
+        assert_eq!(numbers(), [100]);
     }
 }
