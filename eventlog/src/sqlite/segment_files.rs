@@ -89,16 +89,18 @@ pub(super) fn refuse_strangers(file: &LogFile, connection: &Connection) -> Resul
         numbers.into_iter().find(|number| i64::from(*number) >= next.max(1) && has_blocks(*number));
     let Some(number) = stranger else { return Ok(()) };
     let path = segment::path(&file.path, number);
+    let folder = segment::folder_path(&file.path);
+    let what = match next {
+        0 => format!("the folder {}", folder.display()),
+        next => format!("all segments in {} from number {next} on", folder.display()),
+    };
     Err(LogError::Unreadable {
         url: file.url.clone(),
         found: format!(
             "{} belongs to another log, or to a newer state of this one: this one has no segment {number} yet",
             path.display()
         ),
-        action: format!(
-            "move the folder {} away, or put the file back that belongs to it",
-            segment::folder_path(&file.path).display()
-        ),
+        action: format!("put the file back that belongs to it, or move {what} away"),
     })
 }
 

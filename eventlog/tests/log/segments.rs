@@ -351,7 +351,7 @@ fn segments_of_another_log_are_not_overwritten() {
     fs::rename(&copy, &path).unwrap();
     let before = files(&path);
     let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
-    for word in [".segment belongs to another log", "move the folder", "log.db-segments away"] {
+    for word in [".segment belongs to another log", "move the folder ", "log.db-segments away"] {
         assert!(error.contains(word), "{word:?} is missing in: {error}");
     }
     assert!(files(&path) == before);
@@ -361,6 +361,21 @@ fn segments_of_another_log_are_not_overwritten() {
     let log = open(&path);
     write(&mut *log.producer("p").unwrap(), ALL..ALL + 3 * FIRST);
     assert_eq!(offsets(&log).len(), ALL + 3 * FIRST);
+    drop(log);
+    // An older state of the log takes its place.
+    let older = fs::read(&path).unwrap();
+    let log = open(&path);
+    write(&mut *log.producer("p").unwrap(), ALL + 3 * FIRST..ALL + 6 * FIRST);
+    drop(log);
+    fs::remove_file(beside(&path, "-head")).unwrap();
+    fs::write(&path, older).unwrap();
+    let error = SqliteLog::open(&path, Durability::Process).err().unwrap().to_string();
+    assert!(
+        error.contains("put the file back") && error.contains("log.db-segments from number 2 on"),
+        "{error}"
+    );
+    fs::remove_file(segment(&path, 2)).unwrap();
+    assert_eq!(offsets(&open(&path)).len(), ALL + 3 * FIRST);
 }
 
 #[test]
