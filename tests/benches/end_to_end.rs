@@ -92,9 +92,7 @@ fn speed() {
 /// signals if `read` is set.
 fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     let copy = path.with_extension("copy");
-    std::fs::copy(path, &copy).expect("the disk has room");
-    // Without the sync, the disk would still write the copy while the pipeline runs.
-    File::open(&copy).and_then(|file| file.sync_all()).expect("the copy can be synced");
+    copy_log(path, &copy);
     let log: Arc<dyn EventLog> =
         Arc::new(SqliteLog::open(&copy, Durability::Process).expect("the copy is a log"));
     let summary = run_to_end(&log, engine_config(stage_config(&BARS), LANES));
@@ -107,7 +105,29 @@ fn pipeline(path: &Path, read: bool) -> (Duration, Vec<Vec<Vec<u8>>>) {
     for path in [copy.clone(), path.with_extension("copy-head")] {
         std::fs::remove_file(path).expect("the file is ours");
     }
+    drop(std::fs::remove_dir_all(path.with_extension("copy-segments")));
     (Duration::from_nanos(summary.active_ns as u64), signals)
+}
+
+/// Copies a closed log: its file and its segments. The copies are synced; the disk would still write them while the
+/// pipeline runs.
+fn copy_log(from: &Path, to: &Path) {
+    let copy = |from: &Path, to: &Path| {
+        std::fs::copy(from, to).expect("the disk has room");
+        File::open(to).and_then(|file| file.sync_all()).expect("the copy can be synced");
+    };
+    copy(from, to);
+    let [from, to] = [from, to].map(|path| {
+        let mut name = path.as_os_str().to_owned();
+        name.push("-segments");
+        std::path::PathBuf::from(name)
+    });
+    let Ok(segments) = std::fs::read_dir(from) else { return };
+    std::fs::create_dir(&to).expect("the folder is new");
+    for segment in segments {
+        let segment = segment.expect("a segment");
+        copy(&segment.path(), &to.join(segment.file_name()));
+    }
 }
 
 /// The records of a partition as columns, one entry per record, and their symbols.

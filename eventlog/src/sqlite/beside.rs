@@ -5,6 +5,7 @@
 //! PATH-shm      its index, which every process maps into memory; it holds the locks of readers and writers
 //! PATH-journal  of SQLite, while a file becomes a log
 //! PATH-head     see `head`
+//! PATH-segments the folder of large blocks, see `segment`
 //! ```
 //!
 //! SQLite keeps using a file that has lost its name, so that other processes do not find its data. A process that reads
@@ -54,15 +55,20 @@ pub(super) fn kind_of(metadata: &fs::Metadata) -> Option<&'static str> {
 /// Describes a link, pipe or the like in place of a file beside the log, which the log never opens; `None` if there is
 /// none.
 pub(super) fn odd(log: &Path) -> io::Result<Option<String>> {
-    for ending in ["-wal", "-shm", "-journal", "-head"] {
+    for (ending, is_folder) in
+        [("-wal", false), ("-shm", false), ("-journal", false), ("-head", false), ("-segments", true)]
+    {
         let path = beside(log, ending);
         let metadata = match fs::symlink_metadata(&path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        if let Some(kind) = kind_of(&metadata) {
-            return Ok(Some(format!("{} is {kind}, not a file", path.display())));
+        let kind = kind_of(&metadata);
+        if metadata.is_dir() != is_folder || !is_folder && kind.is_some() {
+            let expected = if is_folder { "a directory" } else { "a file" };
+            let kind = kind.unwrap_or("a file");
+            return Ok(Some(format!("{} is {kind}, not {expected}", path.display())));
         }
     }
     Ok(None)
@@ -227,6 +233,12 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", beside(&log, "-head")).unwrap();
         assert!(odd(&log).unwrap().unwrap().contains("-head is a link"));
         assert!(open_file(&beside(&log, "-head")).is_err());
+        fs::remove_file(beside(&log, "-head")).unwrap();
+        fs::create_dir(beside(&log, "-segments")).unwrap();
+        assert_eq!(odd(&log).unwrap(), None);
+        fs::remove_dir(beside(&log, "-segments")).unwrap();
+        fs::write(beside(&log, "-segments"), "").unwrap();
+        assert!(odd(&log).unwrap().unwrap().contains("-segments is a file, not a directory"));
         assert!(open_file(Path::new("/dev/null")).unwrap_err().to_string().contains("a device"));
         assert!(open_file(folder.path()).unwrap_err().to_string().contains("a directory"));
     }

@@ -7,13 +7,15 @@
 //! timestamp_ns i64, key length + 1 u32 (0: no key), headers length u32 (0: none), value length u32, key, headers, value
 //! ```
 
-use super::headers;
+use super::limits::LARGE_BLOCK_BYTES;
+use super::reference::{Placed, Reference};
+use super::{checksum, headers};
 use crate::{NewRecord, Record};
 
 /// Length in bytes from which the next record begins a new block. Reading one record reads its whole block.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Size of the numbers before a record's key, headers and value, in bytes.
-const HEAD_BYTES: usize = 20;
+pub(super) const HEAD_BYTES: usize = 20;
 
 /// Records to be appended, as blocks.
 #[derive(Default)]
@@ -25,6 +27,8 @@ pub(super) struct Block {
     /// Number of its records.
     pub(super) count: i64,
     pub(super) bytes: Vec<u8>,
+    /// Its place in a segment; `None` if its row has the bytes.
+    pub(super) placed: Option<Placed>,
 }
 
 /// A record as stored in the log.
@@ -57,7 +61,7 @@ impl Blocks {
         match self.0.last() {
             None => self.0.push(Block::default()),
             Some(block) if block.bytes.len() + bytes > BLOCK_BYTES => {
-                self.0.push(Block { count: 0, bytes: Vec::with_capacity(BLOCK_BYTES) });
+                self.0.push(Block { bytes: Vec::with_capacity(BLOCK_BYTES), ..Block::default() });
             }
             Some(_) => {}
         }
@@ -80,6 +84,10 @@ impl Blocks {
         self.0.iter()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.0.iter_mut()
+    }
+
     /// Returns the size of all blocks in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().map(|block| block.bytes.len()).sum()
@@ -87,6 +95,19 @@ impl Blocks {
 }
 
 impl Block {
+    /// Returns true if a segment should hold the bytes, and none does yet.
+    pub(super) fn is_to_be_placed(&self) -> bool {
+        self.bytes.len() >= LARGE_BLOCK_BYTES && self.placed.is_none()
+    }
+
+    /// Notes the place of the bytes.
+    pub(super) fn place(&mut self, segment: u32, position: u64) {
+        // A transaction's records bound the length, and one block has one record beyond 64 KiB.
+        let length = u32::try_from(self.bytes.len()).expect("a block is smaller than 4 GiB");
+        let reference = Reference { segment, position, length };
+        self.placed = Some(Placed { reference, content: checksum::of_bytes(&self.bytes) });
+    }
+
     /// Returns the records of the block; the first one gets the offset `first`.
     pub(super) fn records(&self, first: i64) -> impl Iterator<Item = StoredRecord<'_>> {
         Records::new(first, self.count, &self.bytes).map(|stored| stored.expect("it was made a moment ago"))
@@ -227,7 +248,7 @@ mod tests {
             read(7, block, &block.bytes[..length]).expect_err("a cut block was read");
         }
         for count in [-1, 0, 2, 4] {
-            let wrong = Block { count, bytes: block.bytes.clone() };
+            let wrong = Block { count, bytes: block.bytes.clone(), placed: None };
             read(7, &wrong, &wrong.bytes).expect_err("a block of another count was read");
         }
     }

@@ -89,7 +89,7 @@ impl TopicRow {
 
 /// Returns the rows of a table; `None` if their keys do not ascend. A damaged tree that leads to the same pages
 /// repeatedly yields endless rows.
-fn ascending<T>(
+pub(super) fn ascending<T>(
     rows: impl Iterator<Item = rusqlite::Result<T>>,
     is_before: impl Fn(&T, &T) -> bool,
 ) -> rusqlite::Result<Option<Vec<T>>> {
@@ -104,7 +104,7 @@ fn ascending<T>(
     Ok(Some(ascending))
 }
 
-fn ascended<T>(file: &LogFile, what: &str, rows: Option<Vec<T>>) -> Result<Vec<T>, LogError> {
+pub(super) fn ascended<T>(file: &LogFile, what: &str, rows: Option<Vec<T>>) -> Result<Vec<T>, LogError> {
     rows.ok_or_else(|| file.damaged(format!("the B-tree of {what} has a cycle")))
 }
 
@@ -187,7 +187,7 @@ impl Catalogue {
 }
 
 /// Opens a read transaction, unless the connection is in one.
-fn snapshot<'a>(
+pub(super) fn snapshot<'a>(
     file: &LogFile,
     connection: &'a Connection,
 ) -> Result<Option<rusqlite::Transaction<'a>>, LogError> {

@@ -1,11 +1,14 @@
 //! Reads the whole log and reports all damage.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rusqlite::Connection;
 
 use super::catalogue::{self, Catalogue, GivenUp, Topic};
 use super::ends;
 use super::file::LogFile;
 use super::scan::{Part, scan};
+use super::segment_rows::{self, SegmentRow};
 use crate::LogError;
 
 const DOING: &str = "checking the log";
@@ -64,15 +67,23 @@ pub(super) fn check(
         }
     }
     progress(done);
+    let mut references = BTreeMap::new();
     for topic in catalogue.topics() {
         if let Err(error) = ends::clock(file, &transaction, topic.topic_id) {
             checked.damage.push(found_of(error)?);
         }
         for partition in 0..topic.spec.partitions {
-            let damage =
-                check_partition(file, &transaction, topic, partition, &mut checked, &mut |offsets| {
+            let damage = check_partition(
+                file,
+                &transaction,
+                topic,
+                partition,
+                &mut checked,
+                &mut references,
+                &mut |offsets| {
                     progress(LogProgress { done: done.done + offsets, total: done.total });
-                });
+                },
+            );
             if let Err(error) = damage {
                 let found = found_of(error)?;
                 checked.damage.push(found);
@@ -81,10 +92,30 @@ pub(super) fn check(
             done.done += next.unsigned_abs();
         }
     }
+    match segment_rows::read_all(file, &transaction) {
+        // Rows that cannot be read may be the missing ones.
+        Ok(rows) if checked.damage.is_empty() => checked.damage = miscounted(&rows, &references),
+        Ok(_) => {}
+        Err(error) => checked.damage.push(found_of(error)?),
+    }
     if let Err(error) = catalogue::check_committed(file, &transaction) {
         checked.damage.push(found_of(error)?);
     }
     Ok(checked)
+}
+
+/// Describes the segments that have another number of rows than the log counts.
+fn miscounted(rows: &[SegmentRow], references: &BTreeMap<u32, i64>) -> Vec<String> {
+    let counted: BTreeMap<u32, i64> =
+        rows.iter().filter(|row| row.rows > 0).map(|row| (row.number, row.rows)).collect();
+    let numbers: BTreeSet<u32> = counted.keys().chain(references.keys()).copied().collect();
+    let of = |counts: &BTreeMap<u32, i64>, number| counts.get(&number).copied().unwrap_or(0);
+    numbers
+        .into_iter()
+        .map(|number| (number, of(references, number), of(&counted, number)))
+        .filter(|(_, found, expected)| found != expected)
+        .map(|(number, found, expected)| format!("segment {number} has {found} rows instead of {expected}"))
+        .collect()
 }
 
 /// Returns SQLite's findings about its trees and pages.
@@ -114,6 +145,7 @@ fn check_partition(
     topic: &Topic,
     partition: i32,
     checked: &mut Checked,
+    references: &mut BTreeMap<u32, i64>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), LogError> {
     checked.partitions += 1;
@@ -135,8 +167,11 @@ fn check_partition(
     let last = (!table.compacted).then_some(end.next);
     let next = scan(file, connection, &table, last, &given_up, &mut |part| {
         match part {
-            Part::Records(stored) => {
+            Part::Records(stored, segment) => {
                 rows += 1;
+                if let Some(segment) = segment {
+                    *references.entry(segment).or_default() += 1;
+                }
                 for record in stored.flatten() {
                     checked.records += 1;
                     let key = record.key.map_or(0, <[u8]>::len);
@@ -158,4 +193,97 @@ fn check_partition(
         checked.damage.push(format!("{place} has {rows} rows instead of {}", end.rows));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::params;
+
+    use super::super::checksum;
+    use super::super::reference::Reference;
+    use super::*;
+    use crate::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
+
+    const BYTES: usize = 10_000;
+
+    /// Writes a log with a segment that has the records from offset 10 on.
+    fn write(path: &std::path::Path) -> SqliteLog {
+        let log = SqliteLog::open(path, Durability::Process).unwrap();
+        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
+            .unwrap();
+        let mut producer = log.producer("p").unwrap();
+        for _ in 0..20 {
+            producer.begin().unwrap();
+            let value = vec![7; BYTES];
+            producer
+                .send(NewRecord { topic: "t".into(), value: value.into(), ..NewRecord::default() })
+                .unwrap();
+            producer.commit().unwrap();
+        }
+        log
+    }
+
+    fn reference(log: &SqliteLog, offset: i64) -> Reference {
+        let connection = log.file.connect().unwrap();
+        let block = |row: &rusqlite::Row<'_>| row.get::<_, Vec<u8>>(0);
+        let sql = "SELECT block FROM records_1_0 WHERE offset = ?1";
+        Reference::decode(&connection.query_row(sql, [offset], block).unwrap()).unwrap()
+    }
+
+    /// Gives a row another reference, with the checksum that a writer would store.
+    fn refer(log: &SqliteLog, offset: i64, reference: Reference) {
+        let mut bytes = Vec::new();
+        let content = match log.file.segments.read(reference, &mut bytes) {
+            Ok(()) => checksum::of_bytes(&bytes),
+            Err(_) => 0,
+        };
+        let reference = reference.encode();
+        let sum = checksum::of_placed(1, 0, offset, 1, &reference, content);
+        let sql = "UPDATE records_1_0 SET block = ?1, checksum = ?2 WHERE offset = ?3";
+        log.file.connect().unwrap().execute(sql, params![reference, sum, offset]).unwrap();
+    }
+
+    #[test]
+    fn references_that_no_writer_makes_are_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = write(&folder.path().join("log.db"));
+        let whole = reference(&log, 11);
+        let found = || log.check_all(&mut |_| {}).unwrap().damage.join("\n");
+        for (reference, expected) in [
+            (Reference { length: u32::MAX, ..whole }, "which no writer makes"),
+            (Reference { position: u64::MAX, ..whole }, "which no writer makes"),
+            (Reference { position: 1 << 40, ..whole }, "ends before byte"),
+            (Reference { segment: 2, ..whole }, "2.segment is missing"),
+        ] {
+            refer(&log, 11, reference);
+            let found = found();
+            assert!(found.contains("t/0 offsets 11 to 11: ") && found.contains(expected), "{found}");
+        }
+        refer(&log, 11, whole);
+        assert_eq!(found(), "");
+        // A thousand rows of one sparse block.
+        let path = super::super::segment::path(&log.file.path, 1);
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(64 << 20).unwrap();
+        let sparse = Reference { position: 1 << 20, length: 60 << 20, ..whole };
+        (11..20).for_each(|offset| refer(&log, offset, sparse));
+        let sql = "INSERT INTO records_1_0 SELECT offset + ?1, checksum, count, block FROM records_1_0 WHERE offset > 10";
+        for distance in [10, 20, 40] {
+            log.file.connect().unwrap().execute(sql, [distance]).unwrap();
+        }
+        assert!(found().contains("again and again"), "{}", found());
+    }
+
+    #[test]
+    fn rows_of_segments_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = write(&folder.path().join("log.db"));
+        let connection = log.file.connect().unwrap();
+        let row = segment_rows::read(&log.file, &connection, 1).unwrap();
+        segment_rows::write(&log.file, &connection, &SegmentRow { rows: row.rows + 1, ..row }).unwrap();
+        let found = log.check_all(&mut |_| {}).unwrap().damage;
+        assert_eq!(found, [format!("segment 1 has {} rows instead of {}", row.rows, row.rows + 1)]);
+        segment_rows::delete(&log.file, &connection, 1).unwrap();
+        let found = log.check_all(&mut |_| {}).unwrap().damage;
+        assert_eq!(found, ["the log is damaged: there are 0 segments instead of 1"]);
+    }
 }

@@ -25,7 +25,7 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle};
 use super::bounded::Bounded;
 use super::disk;
 use super::file::LogFile;
-use super::limits::{PAGE_BYTES, WAL_BYTES_DUE, WAL_BYTES_MAX};
+use super::limits::{WAL_BYTES_DUE, WAL_BYTES_MAX};
 use super::yielding::Breakable;
 use crate::LogError;
 use crate::background::BackgroundThread;
@@ -64,11 +64,13 @@ struct WalLength {
 impl WalLength {
     /// Reads the lengths from the result of `PRAGMA wal_checkpoint`.
     fn query(connection: &Connection, mode: &str) -> rusqlite::Result<Self> {
+        let page_bytes: i64 =
+            connection.prepare_cached("PRAGMA page_size")?.query_row([], |row| row.get(0))?;
         let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
         statement.query_row([], |row| {
             Ok(Self {
-                bytes: row.get::<_, i64>(1)? * PAGE_BYTES,
-                folded_bytes: row.get::<_, i64>(2)? * PAGE_BYTES,
+                bytes: row.get::<_, i64>(1)? * page_bytes,
+                folded_bytes: row.get::<_, i64>(2)? * page_bytes,
             })
         })
     }
@@ -151,6 +153,9 @@ type Folded = (Bounded, rusqlite::Result<()>);
 /// Serves requests: folds once for each.
 fn serve(fold: &Fold, background: &BackgroundThread<Bounded, Folded>, requests: &Receiver<()>) {
     while requests.recv().is_ok() {
+        if !fold.are_segments_synced() {
+            continue;
+        }
         fold.with_connection(|connection| {
             let breaker = connection.get_interrupt_handle();
             let run = || background.run(connection).0;
@@ -175,10 +180,19 @@ fn fold_beside_commits(connection: Bounded) -> Folded {
 impl Fold {
     /// Folds everything while nobody writes, so that the next commit begins the write-ahead log again.
     fn start_over(&self) {
+        if !self.are_segments_synced() {
+            return;
+        }
         self.with_connection(|connection| {
             let done = self.restart(&connection, self.wait_bytes.load(Ordering::Relaxed));
             (connection, done)
         });
+    }
+
+    /// Waits until this process's segments are on the disk, because folded rows refer to them; returns true if they are.
+    fn are_segments_synced(&self) -> bool {
+        let synced = self.file.segments.sync();
+        synced.inspect_err(|error| self.warn(error)).is_ok()
     }
 
     /// Starts over if the write-ahead log is still at least `bytes_min` long.
@@ -253,8 +267,9 @@ mod tests {
         let path = directory.path().join("log.db");
         let log =
             SqliteLog::open_with(&path, super::super::Access::Write(Default::default()), limits).unwrap();
-        log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
-            .unwrap();
+        // Rows of a compacted topic lengthen the write-ahead log, whatever their size.
+        let spec = TopicSpec { name: "t".to_owned(), partitions: 1, compacted: true, ..TopicSpec::default() };
+        log.create_topics(&[spec]).unwrap();
         let producer = log.producer("p").unwrap();
         let other = log.file.connect().unwrap();
         (log, producer, move || WalLength::query(&other, "NOOP").unwrap().bytes)

@@ -14,6 +14,8 @@ enum StoredKind {
     End = 4,
     Committed = 5,
     GivenUp = 6,
+    Placed = 7,
+    Segment = 8,
 }
 
 /// Returns a hash of a row's numbers, which seeds the hash of its bytes.
@@ -40,6 +42,24 @@ fn length(bytes: &[u8]) -> i64 {
 /// Returns the checksum of a block whose first record has this offset.
 pub(super) fn of_block(topic_id: i64, partition: i32, offset: i64, count: i64, bytes: &[u8]) -> i64 {
     column(xxh3_64_with_seed(bytes, seed(StoredKind::Block, [topic_id, partition.into(), offset, count])))
+}
+
+/// Returns the checksum of the row of a block in a segment: of its reference, and of its content by that one's hash.
+pub(super) fn of_placed(
+    topic_id: i64,
+    partition: i32,
+    offset: i64,
+    count: i64,
+    reference: &[u8],
+    content: u64,
+) -> i64 {
+    let numbers = [topic_id, partition.into(), offset, count, content.cast_signed()];
+    column(xxh3_64_with_seed(reference, seed(StoredKind::Placed, numbers)))
+}
+
+/// Returns the checksum of a segment's row.
+pub(super) fn of_segment(number: u32, topic_id: i64, rows: i64, bytes: i64) -> i64 {
+    column(seed(StoredKind::Segment, [number.into(), topic_id, rows, bytes]))
 }
 
 /// Returns the checksum of a record in a row of its own.
@@ -77,7 +97,7 @@ pub(super) fn of_given_up(topic_id: i64, partition: i32, first: i64, next: i64) 
     column(seed(StoredKind::GivenUp, [topic_id, partition.into(), first, next]))
 }
 
-/// Returns the checksum of bytes of the head file.
+/// Returns the hash of bytes alone: of a part of the head file, or of the content of a block in a segment.
 pub(super) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
@@ -103,6 +123,8 @@ mod tests {
             of_end(1, 2, 3, 4),
             of_committed("group", 1, 2, 3),
             of_given_up(1, 2, 3, 4),
+            of_placed(1, 2, 3, 4, b"reference", 5),
+            of_segment(1, 2, 3, 4),
         ];
         let expected = [
             3_448_885_943_173_391_598,
@@ -111,6 +133,8 @@ mod tests {
             -1_671_418_143_769_822_341,
             -960_410_550_038_895_996,
             -4_703_616_617_949_654_131,
+            9_212_459_633_706_218_217,
+            -8_960_651_052_897_871_790,
         ];
         assert_eq!(found, expected);
     }
@@ -139,6 +163,11 @@ mod tests {
             of_block(1, 2, 3, 5, b"v"),
             of_end(1, 2, 3, 4),
             of_given_up(1, 2, 3, 4),
+            of_segment(1, 2, 3, 4),
+            of_placed(1, 2, 3, 4, b"v", 5),
+            of_placed(1, 2, 3, 4, b"v", 6),
+            of_placed(1, 2, 3, 4, b"w", 5),
+            of_placed(1, 2, 3, 5, b"v", 5),
         ];
         let mut unique = sums.to_vec();
         unique.sort_unstable();

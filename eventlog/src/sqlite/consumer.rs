@@ -193,16 +193,17 @@ impl SqliteConsumer {
                 continue;
             }
             let limits = PollLimits { records_max, bytes_max };
-            let records = match read(&self.file, &self.connection, cursor, position, limits) {
-                // The records may have been removed since the given-up offsets were read.
-                Err(error) => {
-                    let is_removed = look_for_removed(&self.file, &self.connection, cursor, position)?;
-                    if !is_removed {
-                        return Err(error);
+            let records = loop {
+                match read(&self.file, &self.connection, cursor, position, limits) {
+                    Ok(records) => break records,
+                    // The records may have been removed since the given-up offsets were read, or while their segment
+                    // was read.
+                    Err(error) => {
+                        if !look_for_removed(&self.file, &self.connection, cursor, position)? {
+                            return Err(error);
+                        }
                     }
-                    read(&self.file, &self.connection, cursor, position, limits)?
                 }
-                Ok(records) => records,
             };
             match records.last() {
                 Some(record) => {
@@ -361,10 +362,13 @@ fn read(
         let mut statement = connection.prepare_cached(&cursor.select).map_err(failed)?;
         let mut rows = statement.query([polled.expected]).map_err(failed)?;
         polled.begin = Some(polled.expected);
+        let mut buffer = Vec::new();
         while !polled.is_full()
             && let Some(row) = rows.next().map_err(failed)?
         {
-            let mut stored = table.records(row).map_err(|found| polled.damaged(polled.expected, &found))?;
+            let mut stored = table
+                .records(&file.segments, row, &mut buffer)
+                .map_err(|fault| fault.explain(|found| polled.damaged(polled.expected, &found)))?;
             polled.take(&mut stored)?;
             rest = match stored {
                 Stored::Block(Records { next_offset, left, bytes, .. }) => {

@@ -17,6 +17,7 @@ use super::limits::{Access, PAGE_BYTES};
 use super::opening::Lost;
 use super::recover::Loss;
 use super::scan::{Part, scan};
+use super::segment;
 use super::table::Table;
 use crate::{LogError, RecordClock};
 
@@ -52,6 +53,11 @@ pub(super) fn copy(
         doing: format!("writing the copy {}", to.display()),
         cause: cause.to_string(),
     };
+    // The copy has no segments, so those of another log would be in its way.
+    let folder = segment::folder_path(to);
+    if folder.exists() {
+        return Err(stored(io::Error::other(format!("{} exists: move it away", folder.display()))));
+    }
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(stored)?;
     let copied = fill(source, to, &mut damage, progress);
     let synced = copied.and_then(|()| {
@@ -199,7 +205,7 @@ impl Partition<'_> {
         let from = self.from;
         let (mut rows, mut is_damaged) = (0, false);
         let mut next = scan(file, connection, &from, known, &given_up, &mut |part| match part {
-            Part::Records(stored) => {
+            Part::Records(stored, _) => {
                 rows += 1;
                 for record in stored.flatten() {
                     if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {

@@ -18,6 +18,9 @@ const LOG: i64 = 0;
 const TRANSACTIONS: i32 = 0;
 /// Partition number of the log's own row with the mark of an open log, and the number of rows in `topics`.
 const WRITING: i32 = 1;
+/// Partition number of the log's own row with the number of the next segment, and the number of rows in `segments`. A
+/// log without segments does not have it.
+const SEGMENTS: i32 = 2;
 
 /// Partition number of a topic's row with its record clock.
 const CLOCK: i32 = -1;
@@ -44,6 +47,10 @@ pub(super) struct Own {
     pub(super) committed_rows: i64,
     /// Rows of `topics`.
     pub(super) topic_rows: i64,
+    /// Number of the next segment; 0 before the first one.
+    pub(super) segment_next: i64,
+    /// Rows of `segments`.
+    pub(super) segment_rows: i64,
     /// True if some process is writing the log, or was killed while writing it. The newest part may then be only in the
     /// write-ahead log.
     pub(super) is_open: bool,
@@ -57,7 +64,10 @@ impl Own {
                 .ok_or_else(|| file.damaged("the log's own counts are missing".to_owned()))
         };
         let (transactions, writing) = (row(TRANSACTIONS)?, row(WRITING)?);
+        let segments = find(file, connection, LOG, SEGMENTS)?.unwrap_or_default();
         Ok(Self {
+            segment_next: segments.next,
+            segment_rows: segments.rows,
             transactions: transactions.next,
             committed_rows: transactions.rows,
             topic_rows: writing.rows,
@@ -76,6 +86,10 @@ impl Own {
         let writing = |own: &Self| End { next: own.is_open.into(), rows: own.topic_rows };
         if transactions(self) != transactions(before) {
             write(file, connection, LOG, TRANSACTIONS, transactions(self))?;
+        }
+        let segments = |own: &Self| End { next: own.segment_next, rows: own.segment_rows };
+        if segments(self) != segments(before) {
+            write(file, connection, LOG, SEGMENTS, segments(self))?;
         }
         if writing(self) != writing(before) {
             write(file, connection, LOG, WRITING, writing(self))?;

@@ -1,6 +1,7 @@
 //! Explains SQLite's errors to users of a log.
 
 use std::fs::File;
+use std::io::{self, ErrorKind};
 
 use rusqlite::{ErrorCode, ffi};
 use rustix::io::Errno;
@@ -10,7 +11,51 @@ use super::limits::{Access, LOCK_WAIT_MAX, STEPS_MAX};
 use crate::LogError;
 
 pub(super) const DAMAGED_ACTION: &str = "restore the file from a copy together with its -wal and -head \
-     files, or build a usable log from its intact contents with `warptape log recover`";
+     files and its folder -segments, or build a usable log from its intact contents with `warptape log recover`";
+
+/// The reason why a row's records cannot be read.
+pub(super) enum Fault {
+    /// The log's content: what was found instead.
+    Damage(String),
+    /// Anything else, such as a limit of this process.
+    Failed(LogError),
+}
+
+impl Fault {
+    /// Returns the error, made of the finding if the content is damaged.
+    pub(super) fn explain(self, damaged: impl FnOnce(String) -> LogError) -> LogError {
+        match self {
+            Self::Damage(found) => damaged(found),
+            Self::Failed(error) => error,
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(found: String) -> Self {
+        Self::Damage(found)
+    }
+}
+
+/// Returns the log error for a system's error met while `doing` something with a file of the log at `url`.
+pub(super) fn explain_io(url: &str, doing: &str, error: &io::Error) -> LogError {
+    let (url, doing) = (url.to_owned(), doing.to_owned());
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => LogError::Full { url, doing },
+        ErrorKind::FileTooLarge => LogError::Limit { url, doing, cause: file_size_limit(error) },
+        ErrorKind::PermissionDenied => LogError::Denied { url, doing, cause: error.to_string() },
+        _ => match no_descriptors() {
+            Some(cause) => LogError::Limit { url, doing, cause },
+            None => LogError::Storage { url, doing, cause: error.to_string() },
+        },
+    }
+}
+
+/// Returns the error for a lock that others have held for too long.
+pub(super) fn busy(url: &str, doing: &str) -> LogError {
+    let waited_ms = u64::try_from(LOCK_WAIT_MAX.as_millis()).expect("the limit is seconds");
+    LogError::Busy { url: url.to_owned(), doing: doing.to_owned(), waited_ms }
+}
 
 /// Returns the remedy for a file that is not a log.
 pub(super) fn no_log_action(access: Access) -> &'static str {
@@ -84,11 +129,7 @@ pub(super) fn explain(url: &str, access: Access, doing: &str, error: rusqlite::E
         }
         ErrorCode::DiskFull => LogError::Full { url, doing },
         ErrorCode::ReadOnly => LogError::ReadOnly { url, doing },
-        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LogError::Busy {
-            url,
-            doing,
-            waited_ms: u64::try_from(LOCK_WAIT_MAX.as_millis()).expect("the limit is seconds"),
-        },
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => busy(&url, &doing),
         _ => LogError::Storage { url, doing, cause: error.to_string() },
     }
 }
@@ -109,6 +150,15 @@ fn limits(error: &rusqlite::Error) -> Option<String> {
     if let Some(cause) = no_descriptors() {
         return Some(cause);
     }
-    let limit = getrlimit(Resource::Fsize).current?;
-    Some(format!("{error}; this process may write files of {limit} bytes at most (`ulimit -f`)"))
+    getrlimit(Resource::Fsize).current?;
+    Some(file_size_limit(error))
+}
+
+fn file_size_limit(error: &dyn std::error::Error) -> String {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) => {
+            format!("{error}; this process may write files of {limit} bytes at most (`ulimit -f`)")
+        }
+        None => error.to_string(),
+    }
 }

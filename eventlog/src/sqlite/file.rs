@@ -17,9 +17,10 @@ use super::bounded::Bounded;
 use super::ends::Own;
 use super::head::{HeadEnd, HeadFile, head_path};
 use super::limits::{Access, LOCK_WAIT_MAX, WAL_BYTES_DUE};
+use super::segments::Segments;
 use super::wake::Wakes;
 use super::watch::Watch;
-use super::{failure, opening};
+use super::{Durability, failure, opening};
 use crate::LogError;
 
 /// Pause between two checks of a lock held by another process. Writers hold it for milliseconds.
@@ -45,6 +46,8 @@ pub(super) struct LogFile {
     pub(super) watch: Watch,
     /// The write-ahead log and its index while connections have them open.
     pub(super) beside: Arc<Beside>,
+    /// The files of large blocks.
+    pub(super) segments: Segments,
     /// Lock for the process's turn to write; it holds the head from the first write on. SQLite's own lock is for other
     /// processes, where waiting means polling.
     turn: Mutex<Option<HeadFile>>,
@@ -62,7 +65,18 @@ impl LogFile {
     pub(super) fn new(path: PathBuf, url: String, access: Access) -> Self {
         let (wakes, beside) = (Arc::new(Wakes::default()), Arc::new(Beside::new(path.clone())));
         let watch = Watch::new(path.clone(), Arc::clone(&wakes));
-        Self { path, url, access, wakes, watch, beside, turn: Mutex::new(None) }
+        let segments = Segments::new(&url, &path);
+        Self { path, url, access, wakes, watch, beside, segments, turn: Mutex::new(None) }
+    }
+
+    /// Pauses before another look at a lock of another process.
+    pub(super) fn pause(&self) {
+        self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+    }
+
+    /// Returns true if each commit waits for the disk.
+    pub(super) fn is_synced(&self) -> bool {
+        self.access == Access::Write(Durability::Full)
     }
 
     /// Opens a connection for a consumer or producer.
@@ -182,9 +196,9 @@ impl LogFile {
             match self.open_head(doing)? {
                 Some(head) => break head,
                 None if started.elapsed() < LOCK_WAIT_MAX => {
-                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+                    self.pause();
                 }
-                None => return Err(self.busy(doing)),
+                None => return Err(failure::busy(&self.url, doing)),
             }
         };
         opening::compare(self, connection)?;
@@ -216,11 +230,6 @@ impl LogFile {
         }
     }
 
-    fn busy(&self, doing: &str) -> LogError {
-        let waited_ms = u64::try_from(LOCK_WAIT_MAX.as_millis()).expect("the limit is seconds");
-        LogError::Busy { url: self.url.clone(), doing: doing.to_owned(), waited_ms }
-    }
-
     /// Folds the mark of an open log into the file. If a reader prevents that, a later checkpoint does it.
     fn fold_all(&self, connection: &Connection) {
         for _ in 0..FOLD_TRIES_MAX {
@@ -229,7 +238,7 @@ impl LogFile {
                 Ok(false) => {}
                 Err(error) => return tracing::debug!(log = self.url, %error, "the log was not folded"),
             }
-            self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+            self.pause();
         }
     }
 
@@ -243,6 +252,7 @@ impl LogFile {
     /// Makes the file the whole log again if no other process writes it, so that the file alone may be copied.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
+        self.segments.sync().map_err(|cause| failure::explain_io(&self.url, DOING, &cause))?;
         if !head.is_alone() || self.beside.is_cut() {
             return Ok(());
         }
@@ -280,7 +290,7 @@ impl LogFile {
                     if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
                         && started.elapsed() < LOCK_WAIT_MAX =>
                 {
-                    self.wakes.any.wait(self.wakes.any.commits(), LOCK_POLL_INTERVAL);
+                    self.pause();
                 }
                 result => return result,
             }

@@ -11,7 +11,11 @@
 //! committed_offsets(group_name, topic_id, partition, next_offset)
 //! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records were removed, damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
+//! segments(segment, topic_id, rows, bytes)              the files of large blocks; only in version 4
 //! ```
+//!
+//! Version 4 is version 3 with segments. A log becomes one with its first segment, so a small log and a copy are of
+//! version 3.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -25,13 +29,14 @@ use super::failure::{DAMAGED_ACTION, no_log_action};
 use super::file::LogFile;
 use super::head::Found;
 use super::limits::{Access, PAGE_BYTES};
-use super::{ends, head, opening, schema};
+use super::{ends, head, opening, schema, segment_files, segment_rows};
 use crate::LogError;
 
 /// Marks a file as a Warptape log: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// Version of the format. Files of other versions are rejected.
+/// Version of the format of a log without segments. Below: of one with segments. Files of other versions are rejected.
 const VERSION: i32 = 3;
+const SEGMENTS_VERSION: i32 = 4;
 
 const DOING: &str = "opening the log";
 /// Size of a file that SQLite treats as empty although it is not, in bytes.
@@ -167,7 +172,13 @@ fn make_sure(file: &LogFile, connection: &mut Bounded) -> Result<(), LogError> {
     }
     identify(file, connection)?;
     schema::check(file, connection)?;
-    opening::compare(file, connection)
+    opening::compare(file, connection)?;
+    segment_files::check_present(file, connection)?;
+    if matches!(file.access, Access::Write(_)) {
+        segment_files::refuse_strangers(file, connection)?;
+        segment_files::sweep(file, connection);
+    }
+    Ok(())
 }
 
 /// Rejects a file that is not marked as a log of this format. Reads none of its tables.
@@ -183,13 +194,15 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
         });
     }
     let action = match version {
-        VERSION => return Ok(()),
+        VERSION | SEGMENTS_VERSION => return Ok(()),
         ..VERSION => "use the version of warptape that wrote it",
         _ => "use the version of warptape that wrote it, or a newer one",
     };
     Err(LogError::Unreadable {
         url: file.url.clone(),
-        found: format!("the log has format version {version}, this program reads version {VERSION}"),
+        found: format!(
+            "the log has format version {version}, this program reads versions {VERSION} and {SEGMENTS_VERSION}"
+        ),
         action: action.to_owned(),
     })
 }
@@ -217,6 +230,17 @@ pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", VERSION)?;
     ends::make(connection)
+}
+
+/// Makes a log one with segments, in a transaction.
+pub(super) fn begin_segments(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(segment_rows::TABLE)?;
+    connection.pragma_update(None, "user_version", SEGMENTS_VERSION)
+}
+
+/// Returns true if a log of this version has the table of segments.
+pub(super) fn has_segments(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(identity(connection)?.1 == SEGMENTS_VERSION)
 }
 
 /// Returns the application's id and the version of the format.

@@ -3,6 +3,8 @@
 //! Damage remains an error until every process that uses the log has ended. Until then this crate saves as much as
 //! possible. It folds an open write-ahead log that lost its name into the file, but never a truncated one.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 
 use super::beside::{Harm, beside};
@@ -115,6 +117,18 @@ impl LogFile {
             ),
         };
         LogError::Unreadable { url: self.url.clone(), found, action }
+    }
+
+    /// Returns the error for a segment that has lost its name, or whose name another file has.
+    pub(super) fn segment_gone(&self, segment: &Path) -> LogError {
+        LogError::Unreadable {
+            url: self.url.clone(),
+            found: format!("its segment {} {BECAME}", segment.display()),
+            action: format!(
+                "put it back if possible and {START_AGAIN}; without it, `warptape log recover` continues with the \
+                 other records"
+            ),
+        }
     }
 
     /// Returns the error for a head that has lost its name, or whose name another file has.

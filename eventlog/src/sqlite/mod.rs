@@ -1,9 +1,9 @@
-//! The embedded log: one SQLite file in WAL mode, shared by any number of processes.
+//! The embedded log: one SQLite file in WAL mode and segments of large blocks, shared by any number of processes.
 //!
 //! ```text
 //!  SqliteLog ── LogFile ── path, write turn, wakes
 //!     │            │
-//!     │            ├── SqliteProducer   own connection; buffers, writes at commit, reports to the checkpointer
+//!     │            ├── SqliteProducer   own connection and segments; buffers, writes at commit, reports to the checkpointer
 //!     │            ├── SqliteConsumer   own connection; short reads, waits on its wake
 //!     │            └── Checkpointer     own connection and threads; keeps the write-ahead log short
 //!     └── first connection: topics, checks
@@ -42,11 +42,17 @@ mod in_place;
 mod limits;
 mod member;
 mod opening;
+mod placing;
 mod portable;
 mod producer;
 mod recover;
+mod reference;
 mod scan;
 mod schema;
+mod segment;
+mod segment_files;
+mod segment_rows;
+mod segments;
 mod table;
 mod trim;
 mod wake;
@@ -58,7 +64,9 @@ mod watch;
 mod yielding;
 
 pub use check::{Checked, GIVEN_UP_MAX, LogProgress};
-pub use limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX, WAL_BYTES_DUE, WAL_BYTES_MAX};
+pub use limits::{
+    LOCK_WAIT_MAX, RECORD_BYTES_MAX, SEGMENT_BYTES, TRANSACTION_BYTES_MAX, WAL_BYTES_DUE, WAL_BYTES_MAX,
+};
 pub use member::GROUP_NAME_BYTES_MAX;
 pub use portable::PortableFile;
 pub use recover::{Loss, Recovered};
@@ -71,11 +79,12 @@ use consumer::SqliteConsumer;
 use file::LogFile;
 use limits::Access;
 use producer::SqliteProducer;
+use segments::Hold;
 
 /// Failures that a commit survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of all processes, but not the loss of power. The log stays consistent in both cases.
+    /// The death of all processes, but not the loss of power. The log detects the records that it lost.
     #[default]
     Process,
     /// Also the loss of power: each commit waits for the disk.
@@ -91,7 +100,7 @@ impl Durability {
     }
 }
 
-/// A log in one SQLite file. Clones share it.
+/// A log in an SQLite file and its segments. Clones share it.
 #[derive(Clone)]
 pub struct SqliteLog {
     file: Arc<LogFile>,
@@ -157,7 +166,7 @@ impl SqliteLog {
 
     /// Reads the whole file and reports all damage.
     pub fn check_all(&self, progress: &mut dyn FnMut(LogProgress)) -> Result<Checked, LogError> {
-        let connection = self.connect_to_read_all()?;
+        let (_hold, connection) = self.connect_to_read_all()?;
         check::check(&self.file, &connection, progress)
     }
 
@@ -167,7 +176,7 @@ impl SqliteLog {
         to: impl AsRef<Path>,
         progress: &mut dyn FnMut(LogProgress),
     ) -> Result<(), LogError> {
-        let connection = self.connect_to_read_all()?;
+        let (_hold, connection) = self.connect_to_read_all()?;
         let reading =
             connection.unchecked_transaction().map_err(|error| self.file.failure("copying", error))?;
         let transactions = ends::Own::read(&self.file, &reading)?.transactions;
@@ -192,10 +201,12 @@ impl SqliteLog {
         Trimmer::new(Arc::clone(&self.file), topic)
     }
 
-    fn connect_to_read_all(&self) -> Result<Bounded, LogError> {
+    /// Returns a connection that reads the whole log, and the lock that keeps its segments meanwhile.
+    fn connect_to_read_all(&self) -> Result<(Option<Hold>, Bounded), LogError> {
+        let hold = self.file.segments.hold(&|| self.file.pause())?;
         let connection = self.file.connect()?;
         self.file.begin_reading_all(&connection)?;
-        Ok(connection)
+        Ok((hold, connection))
     }
 
     fn read_only(&self, doing: &str) -> LogError {

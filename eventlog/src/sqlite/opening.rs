@@ -77,8 +77,8 @@ pub(super) fn refuse_in_place_of_a_log(
     Err(LogError::Unreadable {
         url: file.url.clone(),
         found: format!("the log is missing or empty, but {there}"),
-        action: "put the file back; to begin a new log in its place, remove the files beside it: its name \
-             with -head, -wal and -shm"
+        action: "put the file back; to begin a new log in its place, remove what lies beside it: its \
+             name with -head, -wal, -shm and -segments"
             .to_owned(),
     })
 }
@@ -132,7 +132,7 @@ fn judge(file: &LogFile, connection: &Connection, found: &Found, own: &Own) -> R
                  too, with the latest commits",
                 path.display(),
             );
-            let how = "copy a log together with the files beside it (its name with -wal and -head), or with `warptape log backup`";
+            let how = "copy a log together with the files beside it (its name with -wal, -head and -segments), or with `warptape log backup`";
             (found, action(how))
         }
         // Without a readable head, a reader cannot compare.

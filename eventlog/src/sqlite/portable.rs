@@ -19,7 +19,7 @@ use super::file::LogFile;
 use super::format;
 use super::limits::{Access, NOFOLLOW, PAGE_BYTES};
 use super::table::Table;
-use super::{head, headers};
+use super::{head, headers, segment};
 use crate::topic::check_spec;
 use crate::{LogError, Record, RecordClock, TopicPartition, TopicSpec};
 
@@ -245,7 +245,7 @@ fn storage(url: &str, cause: &io::Error) -> LogError {
 
 /// Rejects a destination if a file exists there, or files beside a log of this name.
 fn refuse_taken(url: &str, to: &Path) -> Result<(), LogError> {
-    let taken = [to.to_path_buf(), format::wal_path(to), head::head_path(to)];
+    let taken = [to.to_path_buf(), format::wal_path(to), head::head_path(to), segment::folder_path(to)];
     match taken.iter().find(|path| fs::symlink_metadata(path).is_ok_and(|found| found.len() > 0)) {
         None => Ok(()),
         Some(path) => Err(LogError::Unreadable {

@@ -4,6 +4,7 @@
 //! write lock is held only while writing.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::{Values, ValuesMut};
 use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, Transaction};
@@ -16,7 +17,8 @@ use super::ends::{self, End};
 use super::file::{LogFile, Writing};
 use super::head::HeadEnd;
 use super::limits::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
-use super::table::{Appended, Table};
+use super::placing::Placing;
+use super::table::{Appended, Layout, Table};
 use crate::{LogError, NewRecord, Producer, TopicPartition};
 
 const _: () = assert!(RECORD_BYTES_MAX + RECORD_OVERHEAD_BYTES <= TRANSACTION_BYTES_MAX);
@@ -46,6 +48,21 @@ struct Open {
 }
 
 impl Open {
+    /// Returns the records of topics that are not compacted, with the topics' numbers.
+    fn by_topic(&self) -> impl Iterator<Item = (i64, Values<'_, i32, Appends>)> {
+        self.appends.values().filter_map(|partitions| {
+            let table = partitions.values().next()?.table;
+            (table.layout() == Layout::Blocks).then(|| (table.topic_id, partitions.values()))
+        })
+    }
+
+    fn by_topic_mut(&mut self) -> impl Iterator<Item = (i64, ValuesMut<'_, i32, Appends>)> {
+        self.appends.values_mut().filter_map(|partitions| {
+            let table = partitions.values().next()?.table;
+            (table.layout() == Layout::Blocks).then(|| (table.topic_id, partitions.values_mut()))
+        })
+    }
+
     /// Returns the numbers of the topics with records, ascending.
     fn topics(&self) -> Vec<i64> {
         let of = |partitions: &BTreeMap<i32, Appends>| Some(partitions.values().next()?.table.topic_id);
@@ -64,6 +81,7 @@ pub(super) struct SqliteProducer {
     transactional_id: String,
     epoch: i64,
     open: Option<Open>,
+    placing: Placing,
 }
 
 impl SqliteProducer {
@@ -99,7 +117,16 @@ impl SqliteProducer {
         })?;
         let catalogue = Catalogue::load(&file, &connection)?;
         let transactional_id = transactional_id.to_owned();
-        Ok(Self { file, checkpointer, connection, catalogue, transactional_id, epoch, open: None })
+        Ok(Self {
+            file,
+            checkpointer,
+            connection,
+            catalogue,
+            transactional_id,
+            epoch,
+            open: None,
+            placing: Placing::default(),
+        })
     }
 
     fn open(&mut self, call: &'static str) -> Result<&mut Open, LogError> {
@@ -200,15 +227,28 @@ impl Producer for SqliteProducer {
                 cause: "its process no longer owns the partitions of the transaction".to_owned(),
             });
         }
-        let open = self.open.as_ref().expect("it was just found open");
-        self.file.write(&self.connection, DOING, |writing| {
+        let open = self.open.as_mut().expect("it was just found open");
+        for (topic_id, partitions) in open.by_topic_mut() {
+            self.placing.place(
+                &self.file,
+                topic_id,
+                partitions.flat_map(|appends| appends.blocks.iter_mut()),
+            )?;
+        }
+        let noted = self.file.write(&self.connection, DOING, |writing| {
             check_epoch(&self.file, &writing.transaction, &self.transactional_id, self.epoch)?;
             for appends in open.appends.values().flat_map(BTreeMap::values) {
                 let end = append(&self.file, &writing.transaction, appends)?;
                 writing.ends.push(end);
             }
-            store_offsets(&self.file, writing, &open.offsets)
+            store_offsets(&self.file, writing, &open.offsets)?;
+            let note = |(topic_id, partitions): (i64, Values<'_, i32, Appends>)| {
+                let blocks = partitions.flat_map(|appends| appends.blocks.iter());
+                self.placing.note(&self.file, writing, topic_id, blocks)
+            };
+            open.by_topic().map(note).collect::<Result<Vec<_>, _>>()
         })?;
+        self.placing.committed(&self.file, noted);
         self.file.wakes.notify(&open.topics());
         self.open = None;
         self.checkpointer.committed(&self.connection);

@@ -15,7 +15,7 @@ use super::ends::Own;
 use super::file::LogFile;
 use super::head::{Found, Head, HeadFile};
 use super::limits::Access;
-use super::{Durability, format, opening, schema};
+use super::{Durability, format, opening, schema, segment};
 use crate::LogError;
 
 const DOING: &str = "recovering the log";
@@ -99,7 +99,7 @@ impl fmt::Display for Loss {
 pub struct Recovered {
     /// The losses; empty if the log was whole.
     pub losses: Vec<Loss>,
-    /// Path of the damaged log, kept with its write-ahead log; `None` if the log was whole and left unchanged.
+    /// Path of the damaged log, kept with its write-ahead log and its segments; `None` if the log was whole and left unchanged.
     pub kept: Option<PathBuf>,
 }
 
@@ -208,7 +208,9 @@ fn put_back(path: &Path) -> std::io::Result<()> {
 /// the copy. Without its write-ahead log, the original is rejected as long as its head exists.
 fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
     let kept = kept_paths(path)
-        .find(|kept| !kept.exists() && !format::wal_path(kept).exists())
+        .find(|kept| {
+            !kept.exists() && !format::wal_path(kept).exists() && !segment::folder_path(kept).exists()
+        })
         .expect("some number is free");
     let wal = format::wal_path(path);
     if wal.exists() {
@@ -216,6 +218,11 @@ fn replace(path: &Path, copied: &Path) -> std::io::Result<PathBuf> {
     }
     remove(&beside(path, "-shm"))?;
     fs::rename(path, &kept)?;
+    // The copy has no segments.
+    let folder = segment::folder_path(path);
+    if folder.exists() {
+        fs::rename(&folder, segment::folder_path(&kept))?;
+    }
     fs::rename(copied, path)?;
     Ok(kept)
 }

@@ -3,17 +3,24 @@
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ffi};
 
 use super::catalogue::GivenUp;
+use super::failure::Fault;
 use super::file::LogFile;
 use super::headers;
+use super::reference::Reference;
+use super::segments::{BLOCK_BYTES_MAX, Segments};
 use super::table::{Stored, Table};
 use crate::LogError;
 
 const DOING: &str = "reading all of the log";
+/// Bytes that any scan may read from segments. A longer one may read twice the bytes that there are.
+const ALLOWED_BYTES: u64 = 1 << 30;
+const TOO_MANY_BYTES: &str =
+    "its rows refer to the same bytes of its segments again and again, which keeps readers busy";
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
-    /// Undamaged, consecutive records.
-    Records(Stored<'a>),
+    /// Undamaged, consecutive records of a row, and the number of the segment that has them.
+    Records(Stored<'a>, Option<u32>),
     /// Offsets whose records exist but could not be read.
     Damage {
         /// The first offset.
@@ -39,6 +46,7 @@ pub(super) fn scan(
     let failed = |error| file.failure(DOING, error);
     // The offset of the next expected record, the finding instead of it, and the start of the current pass.
     let (mut expected, mut found, mut from) = (0, None, 0);
+    let (mut allowance, mut buffer) = (Allowance { read_bytes: 0, bytes_max: ALLOWED_BYTES }, Vec::new());
     let gap = |expected: i64, next: i64, found: Option<String>, visit: &mut dyn FnMut(Part<'_>) -> _| {
         let may_be = table.compacted || given_up.covers(expected, next);
         let found = match found {
@@ -61,18 +69,26 @@ pub(super) fn scan(
                         break Some("its B-tree has a cycle".to_owned());
                     }
                     last = offset;
-                    match table.records(row).and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
+                    let reference = table.reference(row);
+                    if let Some(reference) = reference
+                        && !allowance.spend(reference, &file.segments)
+                    {
+                        return Err(file.damaged(TOO_MANY_BYTES.to_owned()));
+                    }
+                    let read = table.records(&file.segments, row, &mut buffer);
+                    match read.and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
                         Ok((next, stored)) if offset >= expected && end.is_none_or(|end| next <= end) => {
                             gap(expected, offset, found.take(), visit)?;
-                            visit(Part::Records(stored))?;
+                            visit(Part::Records(stored, reference.map(|reference| reference.segment)))?;
                             expected = next;
                         }
                         Ok(_) => {
                             found.get_or_insert(format!("records at offset {offset} that belong elsewhere"));
                         }
-                        Err(wrong) => {
+                        Err(Fault::Damage(wrong)) => {
                             found.get_or_insert(wrong);
                         }
+                        Err(Fault::Failed(error)) => return Err(error),
                     }
                 }
                 Err(error) if is_damage(&error) => break Some(error.to_string()),
@@ -92,6 +108,23 @@ pub(super) fn scan(
         gap(expected, end, found, visit)?;
     }
     Ok(expected.max(end))
+}
+
+/// The bytes that a scan reads from segments. Rows of a hostile log may refer to the same ones without end.
+struct Allowance {
+    read_bytes: u64,
+    bytes_max: u64,
+}
+
+impl Allowance {
+    /// Counts a block; returns false if the rows refer to far more bytes than there are.
+    fn spend(&mut self, reference: Reference, segments: &Segments) -> bool {
+        self.read_bytes += u64::from(reference.length).min(BLOCK_BYTES_MAX as u64);
+        if self.read_bytes > self.bytes_max {
+            self.bytes_max = self.bytes_max.max(2 * segments.bytes());
+        }
+        self.read_bytes <= self.bytes_max
+    }
 }
 
 /// Returns the offset after the last of these records, all of which must be undamaged.

@@ -11,6 +11,7 @@ use rusqlite::types::ValueRef;
 
 use super::file::LogFile;
 use super::table::Table;
+use super::{format, segment_rows};
 use crate::LogError;
 use crate::topic::PARTITIONS_MAX;
 
@@ -52,13 +53,16 @@ pub(super) struct Foreign {
 
 /// Rejects a file whose schema is not that of a log.
 pub(super) fn check(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
+    // The version comes first: the table appears with it, and stays.
+    let has_segments = format::has_segments(connection).map_err(|error| file.failure(DOING, error))?;
     let (foreign, tables) = read(file, connection)?;
     if !foreign.is_empty() {
         let action = "the file is unchanged; get the log from its writer again, or drop the foreign parts \
              with `warptape log recover`";
         return Err(refused(file, &foreign, action));
     }
-    let missing = statements().map(name_of).find(|name| !tables.contains(*name));
+    let is_expected = |name: &&str| has_segments || *name != name_of(segment_rows::TABLE.trim());
+    let missing = statements().map(name_of).filter(is_expected).find(|name| !tables.contains(*name));
     missing.map_or(Ok(()), |name| Err(file.damaged(format!("the table {name:?} is missing"))))
 }
 
@@ -169,7 +173,7 @@ impl Item<'_> {
 
 /// Returns the statements that create a log's tables.
 fn statements() -> impl Iterator<Item = &'static str> {
-    TABLES.split(';').map(str::trim).filter(|statement| !statement.is_empty())
+    TABLES.split(';').chain([segment_rows::TABLE]).map(str::trim).filter(|statement| !statement.is_empty())
 }
 
 fn name_of(statement: &str) -> &str {

@@ -1,16 +1,22 @@
 //! The table of a partition's records.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Statement, params};
 
-use super::block::{Blocks, Records, StoredRecord};
+use super::block::{Block, Blocks, Records, StoredRecord};
 use super::checksum;
+use super::failure::Fault;
+use super::reference::Reference;
+use super::segments::Segments;
+
+/// Index of a block among the selected columns.
+const BLOCK_COLUMN: usize = 3;
 
 /// The content of a row in a partition's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// One record, which compaction may remove.
     Rows,
-    /// A [`super::block`] of records.
+    /// A [`super::block`] of records, or the [`Reference`] to it.
     Blocks,
 }
 
@@ -91,8 +97,7 @@ impl Table {
         let mut insert = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({values})"))?;
         for block in blocks.iter() {
             if self.layout() == Layout::Blocks {
-                let sum = checksum::of_block(topic_id, partition, next, block.count, &block.bytes);
-                insert.execute(params![next, sum, block.count, block.bytes])?;
+                self.insert_block(&mut insert, next, block)?;
                 next += block.count;
                 rows += 1;
                 continue;
@@ -110,6 +115,19 @@ impl Table {
             }
         }
         Ok(Appended { next, rows })
+    }
+
+    /// Adds the row of a block: its bytes, or the reference to them.
+    fn insert_block(&self, insert: &mut Statement<'_>, first: i64, block: &Block) -> rusqlite::Result<()> {
+        let &Self { topic_id, partition, .. } = self;
+        let Block { count, bytes, placed } = block;
+        let Some(placed) = placed else {
+            let sum = checksum::of_block(topic_id, partition, first, *count, bytes);
+            return insert.execute(params![first, sum, count, bytes]).map(drop);
+        };
+        let reference = placed.reference.encode();
+        let sum = checksum::of_placed(topic_id, partition, first, *count, &reference, placed.content);
+        insert.execute(params![first, sum, count, reference]).map(drop)
     }
 
     /// Removes all records with this key; they are older than the new one. A damaged index may point to other records,
@@ -148,9 +166,22 @@ impl Table {
         }
     }
 
-    /// Returns the records of a selected row, or a description of the row's fault. Iteration ends at the first damaged
-    /// record.
-    pub(super) fn records<'a>(&self, row: &'a Row<'_>) -> Result<Stored<'a>, String> {
+    /// Returns the reference of a selected row; `None` if it has the bytes itself.
+    pub(super) fn reference(&self, row: &Row<'_>) -> Option<Reference> {
+        match self.layout() {
+            Layout::Rows => None,
+            Layout::Blocks => row.get_ref(BLOCK_COLUMN).ok()?.as_blob().ok().and_then(Reference::decode),
+        }
+    }
+
+    /// Returns the records of a selected row, or the row's fault. Iteration ends at the first damaged record. The buffer
+    /// gets the bytes of a block in a segment.
+    pub(super) fn records<'a>(
+        &self,
+        segments: &Segments,
+        row: &'a Row<'_>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Stored<'a>, Fault> {
         let wrong = |error: rusqlite::Error| error.to_string();
         let integer = |column: usize| row.get::<_, i64>(column).map_err(wrong);
         let blob = |column: usize| -> Result<Option<&'a [u8]>, String> {
@@ -158,7 +189,7 @@ impl Table {
         };
         let check = |found: i64, what: &dyn Fn() -> String| match integer(1)? == found {
             true => Ok(()),
-            false => Err(format!("the checksum of {} does not match", what())),
+            false => Err(Fault::Damage(format!("the checksum of {} does not match", what()))),
         };
         let &Self { topic_id, partition, .. } = self;
         let offset = integer(0)?;
@@ -169,17 +200,25 @@ impl Table {
                     timestamp_ns: integer(2)?,
                     key: blob(3)?,
                     headers: blob(4)?.unwrap_or_default(),
-                    value: blob(5)?.ok_or("a record without a value")?,
+                    value: blob(5)?.ok_or_else(|| "a record without a value".to_owned())?,
                 };
                 let sum = checksum::of_record(topic_id, partition, &stored);
                 check(sum, &|| format!("the record at offset {offset}"))?;
                 Ok(Stored::Record(Some(stored)))
             }
             Layout::Blocks => {
-                let (count, bytes) = (integer(2)?, blob(3)?.ok_or("a row without a block")?);
-                let sum = checksum::of_block(topic_id, partition, offset, count, bytes);
-                check(sum, &|| format!("a block of {count} records from offset {offset} on"))?;
-                Ok(Stored::Block(Records::new(offset, count, bytes)))
+                let count = integer(2)?;
+                let stored = blob(BLOCK_COLUMN)?.ok_or_else(|| "a row without a block".to_owned())?;
+                let block = || format!("a block of {count} records from offset {offset} on");
+                let Some(reference) = Reference::decode(stored) else {
+                    check(checksum::of_block(topic_id, partition, offset, count, stored), &block)?;
+                    return Ok(Stored::Block(Records::new(offset, count, stored)));
+                };
+                segments.read(reference, buffer)?;
+                let content = checksum::of_bytes(buffer);
+                let sum = checksum::of_placed(topic_id, partition, offset, count, stored, content);
+                check(sum, &|| format!("{} ({})", block(), segments.place(reference)))?;
+                Ok(Stored::Block(Records::new(offset, count, buffer)))
             }
         }
     }

@@ -7,8 +7,10 @@
 //!
 //! Rows are removed in the order of their records' times, whatever the partition. The offsets before the first remaining
 //! row are given up in the same transaction, so a missing row is still noticed. A transaction is short, so that commits
-//! do not wait for it. SQLite uses the space of removed rows again; the file does not shrink.
+//! do not wait for it. SQLite uses the space of removed rows again; the file does not shrink. A segment is removed once no
+//! row refers to it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::{OptionalExtension, params};
@@ -16,7 +18,11 @@ use rusqlite::{OptionalExtension, params};
 use super::bounded::Bounded;
 use super::catalogue::{self, Catalogue};
 use super::ends::{self, End};
+use super::failure::Fault;
 use super::file::{LogFile, Writing};
+use super::reference::{REFERENCE_BYTES, Reference};
+use super::segment_files;
+use super::segment_rows::{self, SegmentRow};
 use super::table::Table;
 use crate::LogError;
 
@@ -75,6 +81,8 @@ struct Oldest {
     bytes: u64,
     /// Time of its newest record.
     newest_ns: i64,
+    /// Number of the segment that has its block.
+    segment: Option<u32>,
 }
 
 impl Trimmer {
@@ -106,13 +114,16 @@ impl Trimmer {
         let mut are_all = true;
         for part in &mut self.partitions {
             let sql = format!(
-                "SELECT offset, count, length(block) FROM {} WHERE offset >= ?1 ORDER BY offset LIMIT ?2",
+                "SELECT offset, count, length(block), CASE length(block) WHEN {REFERENCE_BYTES} THEN block END
+                 FROM {} WHERE offset >= ?1 ORDER BY offset LIMIT ?2",
                 part.table.name()
             );
             let query = || {
                 let mut statement = self.connection.prepare_cached(&sql)?;
                 let rows = statement.query_map(params![part.counted_to, COUNT_ROWS_MAX], |row| {
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                    let reference = row.get_ref(3)?.as_blob_or_null()?.and_then(Reference::decode);
+                    let bytes = reference.map_or(row.get(2)?, |reference| reference.length.into());
+                    Ok((row.get(0)?, row.get(1)?, bytes))
                 })?;
                 rows.collect::<rusqlite::Result<Vec<(i64, i64, i64)>>>()
             };
@@ -157,6 +168,7 @@ impl Trimmer {
         }
         let before = partitions.clone();
         let trimmed = file.write(connection, DOING, |writing| {
+            let mut segments: BTreeMap<u32, i64> = BTreeMap::new();
             let mut trimmed = Trimmed::default();
             let mut rows_removed = vec![0; partitions.len()];
             while trimmed.bytes < STEP_BYTES
@@ -172,6 +184,9 @@ impl Trimmer {
                 part.oldest = None;
                 part.bytes = part.bytes.saturating_sub(oldest.bytes);
                 rows_removed[index] += removed as i64;
+                if let Some(segment) = oldest.segment.filter(|_| removed > 0) {
+                    *segments.entry(segment).or_default() += removed as i64;
+                }
                 trimmed.records += (oldest.next - oldest.offset).unsigned_abs();
                 trimmed.bytes += oldest.bytes;
             }
@@ -180,12 +195,24 @@ impl Trimmer {
                 let first = oldest.map(|oldest| oldest.offset).expect("the last row stays");
                 give_up_before(file, writing, &part.table, first, rows)?;
             }
-            Ok(trimmed)
+            let mut is_free = false;
+            for (segment, removed) in segments {
+                is_free |= count_down(file, writing, segment, removed)? == 0;
+            }
+            Ok((trimmed, is_free))
         });
-        if trimmed.is_err() {
-            *partitions = before;
+        match trimmed {
+            Ok((trimmed, is_free)) => {
+                if is_free {
+                    segment_files::sweep(file, connection);
+                }
+                Ok(trimmed)
+            }
+            Err(error) => {
+                *partitions = before;
+                Err(error)
+            }
         }
-        trimmed
     }
 }
 
@@ -231,11 +258,15 @@ fn find_oldest(
     let failed = |error| file.failure(DOING, error);
     let sql = format!("{} LIMIT 1", table.select_from());
     let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
+    let mut buffer = Vec::new();
     let row = |row: &rusqlite::Row<'_>| {
-        let (offset, bytes): (i64, u64) = (row.get(0)?, row.get_ref(3)?.as_blob()?.len() as u64);
-        let read = || {
-            let mut oldest = Oldest { offset, next: offset, bytes, newest_ns: i64::MIN };
-            for stored in table.records(row)? {
+        let (offset, stored_bytes): (i64, u64) = (row.get(0)?, row.get_ref(3)?.as_blob()?.len() as u64);
+        let reference = table.reference(row);
+        let bytes = reference.map_or(stored_bytes, |reference| reference.length.into());
+        let segment = reference.map(|reference| reference.segment);
+        let mut read = || -> Result<Oldest, Fault> {
+            let mut oldest = Oldest { offset, next: offset, bytes, newest_ns: i64::MIN, segment };
+            for stored in table.records(&file.segments, row, &mut buffer)? {
                 let stored = stored?;
                 oldest.next = stored.offset + 1;
                 oldest.newest_ns = oldest.newest_ns.max(stored.timestamp_ns);
@@ -249,8 +280,21 @@ fn find_oldest(
     };
     let damaged =
         |found: String| file.damaged(format!("{topic}/{} at offset {offset}: {found}", table.partition));
-    part.oldest = Some(read.map_err(damaged)?);
+    part.oldest = Some(read.map_err(|fault| fault.explain(damaged))?);
     Ok(part.oldest)
+}
+
+/// Subtracts removed rows of a segment; returns the number of the remaining ones.
+fn count_down(file: &LogFile, writing: &Writing<'_>, segment: u32, removed: i64) -> Result<i64, LogError> {
+    let row = segment_rows::read(file, &writing.transaction, segment)?;
+    let rows = row.rows - removed;
+    if rows < 0 {
+        return Err(
+            file.damaged(format!("segment {segment} has {} rows, and {removed} refer to it", row.rows))
+        );
+    }
+    segment_rows::write(file, &writing.transaction, &SegmentRow { rows, ..row })?;
+    Ok(rows)
 }
 
 /// Gives up all offsets of a partition before its first remaining row, after `rows` of its rows were removed.

@@ -57,7 +57,7 @@ fn a_truncated_log_is_refused_with_its_sizes() {
     let path = directory.path().join("log.db");
     write_log(&path);
     let whole = std::fs::read(&path).unwrap();
-    let page_bytes = 16 * 1024;
+    let page_bytes = 4 * 1024;
     let pages = whole.len() / page_bytes;
     assert!(pages > 20, "{pages} pages are too few to cut");
     for length in
@@ -90,7 +90,7 @@ fn a_log_cut_while_it_is_read_is_an_error() {
     let first = reader.poll(Duration::ZERO, 1, usize::MAX).unwrap();
     assert!(matches!(first, Fetched::Records { .. }), "{first:?}");
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(5 * 16 * 1024).unwrap();
+    file.set_len(5 * 4 * 1024).unwrap();
     let error = loop {
         match reader.poll(Duration::ZERO, 10, usize::MAX) {
             Ok(Fetched::Records { .. }) => {}
@@ -130,9 +130,9 @@ fn random_damage_is_an_error_or_does_not_matter() {
             }
             _ => {
                 // Two pages are swapped, as a faulty file system may do.
-                let (a, b) = (random.below(length >> 14) as usize, random.below(length >> 14) as usize);
-                for offset in 0..1 << 14 {
-                    bytes.swap((a << 14) + offset, (b << 14) + offset);
+                let (a, b) = (random.below(length >> 12) as usize, random.below(length >> 12) as usize);
+                for offset in 0..1 << 12 {
+                    bytes.swap((a << 12) + offset, (b << 12) + offset);
                 }
                 format!("pages {a} and {b} exchanged")
             }
@@ -168,8 +168,8 @@ fn damage_found_while_writing_is_an_error() {
     let mut refused = 0;
     for round in 0..60 {
         let mut bytes = whole.clone();
-        let start = random.below(bytes.len() as u64 >> 14) as usize;
-        bytes[start << 14..(start + 1) << 14].fill(0xA5);
+        let start = random.below(bytes.len() as u64 >> 12) as usize;
+        bytes[start << 12..(start + 1) << 12].fill(0xA5);
         std::fs::write(&path, &bytes).unwrap();
         for rest in ["-wal", "-shm", "-head"] {
             let _ = std::fs::remove_file(directory.path().join(format!("log.db{rest}")));

@@ -38,6 +38,8 @@ fn sources() -> Vec<TopicPartition> {
 /// Writes `transactions` with records of all kinds.
 fn write(log: &SqliteLog, transactions: std::ops::Range<i64>) {
     let mut producer = log.producer("p").unwrap();
+    // The following large blocks go to a segment.
+    commit(&mut *producer, [record("events", 0, "x".repeat(70_000))]);
     for number in transactions {
         producer.begin().unwrap();
         for count in 0..number % 7 + 1 {
@@ -104,8 +106,8 @@ fn content(log: &SqliteLog) -> Result<Content, LogError> {
 
 /// Damages one of the files; returns a description.
 fn damage(kind: &Kind, files: &mut Files, random: &mut Random) -> String {
-    let endings: Vec<_> = files.keys().copied().collect();
-    let ending = endings[random.below(endings.len() as u64) as usize];
+    let endings: Vec<_> = files.keys().cloned().collect();
+    let ending = &endings[random.below(endings.len() as u64) as usize];
     let bytes = files.get_mut(ending).unwrap();
     let length = bytes.len() as u64;
     let how = match random.below(10) {

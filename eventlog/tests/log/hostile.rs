@@ -12,11 +12,11 @@ use super::*;
 
 /// Longest time that opening and reading a hostile file may take: some seconds on an idle machine, more on a busy one.
 const HELD_UP_MAX: Duration = Duration::from_secs(120);
-const PAGE_BYTES: usize = 16 * 1024;
+const PAGE_BYTES: usize = 4 * 1024;
 /// Records of each topic.
 const RECORDS: usize = 40;
 
-/// Writes a closed log with a topic and a compacted topic, in one file.
+/// Writes a closed log with a topic, most of whose records are in a segment, and a compacted topic.
 fn write(path: &Path) {
     let log = open(path);
     topic(&log, "t", 1);
@@ -27,7 +27,8 @@ fn write(path: &Path) {
         let key = number.to_string().into_bytes();
         let state = NewRecord { key: Some(key.into()), ..record("s", 0, "x") };
         producer.begin().unwrap();
-        producer.send(record("t", 0, "x".repeat(100))).unwrap();
+        let bytes = if number == 0 { 70_000 } else { 2_000 };
+        producer.send(record("t", 0, "x".repeat(bytes))).unwrap();
         producer.send(state).unwrap();
         producer.send_offsets("g", &[(at("t", 0), number as i64)]).unwrap();
         producer.commit().unwrap();
@@ -273,6 +274,7 @@ fn trees_that_lead_around_in_circles_hold_nobody_up() {
         "committed_offsets",
         "given_up",
         "producers",
+        "segments",
         "records_1_0",
         "records_2_0",
         "records_2_0_keys",
@@ -315,10 +317,11 @@ fn what_is_no_file_is_refused_and_nobody_waits_for_it() {
     assert!(device.contains("is not a log"), "{device}");
     write(&path);
     let whole = files(&path);
-    for ending in ["-wal", "-shm", "-journal", "-head"] {
+    for ending in ["-wal", "-shm", "-journal", "-head", "-segments"] {
         place(&path, &whole);
         let beside = folder.path().join(format!("log.db{ending}"));
         let _ = fs::remove_file(&beside);
+        let _ = fs::remove_dir_all(&beside);
         pipe(&beside);
         check(&[&format!("log.db{ending} is a pipe"), "remove it"]);
         fs::remove_file(&beside).unwrap();

@@ -9,15 +9,21 @@ use warptape_eventlog::{LogError, sqlite::Loss};
 use super::*;
 
 /// The files of a log, by their suffixes.
-pub type Files = BTreeMap<&'static str, Vec<u8>>;
+pub type Files = BTreeMap<String, Vec<u8>>;
 pub const ENDINGS: [&str; 4] = ["", "-wal", "-head", "-shm"];
+/// The suffix of the folder of segments.
+pub const SEGMENTS: &str = "-segments";
 
 /// Reads the files of a log, except for the index of a write-ahead log, as after a crash.
 pub fn files(log: &Path) -> Files {
-    let read = |ending| Some((ending, fs::read(beside(log, ending)).ok()?));
+    let read = |ending: String| Some((ending.clone(), fs::read(beside(log, &ending)).ok()?));
     // SQLite creates an empty write-ahead log if there is none.
-    let is_something = |(ending, bytes): &(&str, Vec<u8>)| *ending != "-wal" || !bytes.is_empty();
-    ENDINGS.into_iter().filter(|ending| *ending != "-shm").filter_map(read).filter(is_something).collect()
+    let is_something = |(ending, bytes): &(String, Vec<u8>)| ending != "-wal" || !bytes.is_empty();
+    let segments = fs::read_dir(beside(log, SEGMENTS)).into_iter().flatten();
+    let names = segments.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let endings = ENDINGS.into_iter().filter(|ending| *ending != "-shm").map(str::to_owned);
+    let all = endings.chain(names.map(|name| format!("{SEGMENTS}/{name}")));
+    all.filter_map(read).filter(is_something).collect()
 }
 
 /// Replaces the files of a log by these.
@@ -25,12 +31,16 @@ pub fn place(log: &Path, files: &Files) {
     for ending in ENDINGS {
         let _ = fs::remove_file(beside(log, ending));
     }
+    let _ = fs::remove_dir_all(beside(log, SEGMENTS));
     for (ending, bytes) in files {
+        if ending.starts_with(SEGMENTS) {
+            fs::create_dir_all(beside(log, SEGMENTS)).unwrap();
+        }
         fs::write(beside(log, ending), bytes).unwrap();
     }
 }
 
-fn beside(log: &Path, ending: &str) -> std::path::PathBuf {
+pub fn beside(log: &Path, ending: &str) -> std::path::PathBuf {
     let mut path = log.as_os_str().to_owned();
     path.push(ending);
     path.into()
@@ -101,7 +111,7 @@ fn a_log_without_its_write_ahead_log_is_refused() {
     let all = (2 * TRANSACTIONS as usize, Some(TRANSACTIONS - 1));
     let without = |endings: &[&str]| {
         let mut files = whole.clone();
-        files.retain(|ending, _| !endings.contains(ending));
+        files.retain(|ending, _| !endings.contains(&ending.as_str()));
         files
     };
     place(&path, &whole);
@@ -153,9 +163,9 @@ fn a_closed_log_is_one_file() {
     place(&path, &closed);
     assert_eq!(read(&path).unwrap(), half);
     // A closed log stays closed if it is only read, or opened for writing without a write.
-    place(&path, &Files::from([("", closed[""].clone())]));
+    place(&path, &Files::from([(String::new(), closed[""].clone())]));
     assert_eq!(read(&path).unwrap(), half);
-    assert_eq!(files(&path).keys().copied().collect::<Vec<_>>(), [""]);
+    assert_eq!(files(&path).keys().cloned().collect::<Vec<_>>(), [""]);
     // If there are two writers, the last one to end closes the log.
     let (one, two) = (open(&path), open(&path));
     let (mut first, mut second) = (one.producer("one").unwrap(), two.producer("two").unwrap());
@@ -164,7 +174,7 @@ fn a_closed_log_is_one_file() {
     commit(&mut *second, [record("t", 0, "y")]);
     assert!(SqliteLog::open_existing(&path).is_ok());
     drop((second, two));
-    place(&path, &Files::from([("", fs::read(&path).unwrap())]));
+    place(&path, &Files::from([(String::new(), fs::read(&path).unwrap())]));
     assert_eq!(read(&path).unwrap().0, TRANSACTIONS as usize + 2);
 }
 
@@ -177,12 +187,12 @@ fn a_write_ahead_log_that_is_cut_or_changed_is_refused() {
     let mut refused = 0;
     for at in (0..wal.len()).step_by(1777) {
         let mut files = whole.clone();
-        files.insert("-wal", wal[..at].to_vec());
+        files.insert("-wal".to_owned(), wal[..at].to_vec());
         place(&path, &files);
         refused += u32::from(read(&path).is_err());
         let mut changed = wal.clone();
         changed[at] ^= 4;
-        files.insert("-wal", changed);
+        files.insert("-wal".to_owned(), changed);
         place(&path, &files);
         // Bytes that SQLite never reads may change.
         match read(&path) {

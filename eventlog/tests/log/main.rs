@@ -18,6 +18,8 @@ mod opening;
 mod portable;
 mod processes;
 mod random;
+mod segment_removal;
+mod segments;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

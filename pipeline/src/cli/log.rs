@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 /// Arguments of `warptape log`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-An embedded log is one file. While it is in use, files with its name and -wal, -shm and -head lie beside it and belong to it. Once all
-writers have ended, the one file is the whole log.
+An embedded log is a file, and a folder with its name and -segments for large blocks. While it is in use, files with its name and -wal,
+-shm and -head lie beside it and belong to it. Once all writers have ended, the file and the folder are the whole log.
 
 Example: warptape log check --log sqlite:market.db")]
 pub struct LogArgs {

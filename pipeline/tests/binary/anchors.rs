@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use warptape_eventlog::SqliteLog;
 
+use super::files_of_logs::{copy_log, remove_log};
 use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
@@ -47,7 +48,7 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
     let (_, error) = texts(&warptape(path, &["journal", "keygen", "key"]), 2);
     assert!(error.contains("key exists; keys are never overwritten"), "{error}");
     feed_and_run(path, "1", &signing("key"));
-    fs::copy(path.join("w.db"), path.join("older.db")).expect("a log that is closed may be copied");
+    copy_log(&path.join("w.db"), &path.join("older.db"));
     feed_and_run(path, "2", &signing("key"));
     let told = verify(path, &["--public-key", "key.pub", "--from-anchor", "anchors"], 0);
     for expected in
@@ -61,8 +62,8 @@ fn a_signed_log_is_proven_and_an_older_one_is_refused() {
         "{told}"
     );
     // The earlier copy lacks entries that have an anchor.
-    fs::remove_file(path.join("w.db-head")).ok();
-    fs::copy(path.join("older.db"), path.join("w.db")).expect("it is ours");
+    remove_log(&path.join("w.db"));
+    copy_log(&path.join("older.db"), &path.join("w.db"));
     for place in ["anchors", "sqlite:other.db"] {
         let told = verify(path, &["--public-key", "key.pub", "--from-anchor", place], 1);
         assert!(told.contains("it was cut, or replaced by an older one"), "{told}");

@@ -7,13 +7,12 @@ use std::path::Path;
 
 use warptape_eventlog::{EventLog, Fetched, LogError, Record, SqliteLog, TopicPartition};
 
+use super::files_of_logs;
 use super::history::Random;
 use super::outputs::records;
 use super::processes::{folder, texts, warptape};
 
 const COPY: &str = "copy.db";
-/// Suffixes of a log's files that are copied; SQLite creates the others again.
-const PARTS: [&str; 3] = ["", "-wal", "-head"];
 
 /// Copies a log that nothing writes, damages the copy, and asserts that no wrong contents are read from it.
 pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
@@ -49,22 +48,15 @@ pub fn check(log: &SqliteLog, path: &Path, group: &str, random: &mut Random) {
 
 /// Copies all files as they were at one moment, which is between two changes.
 fn copy_files(from: &Path, to: &Path) {
-    let with = |path: &Path, part: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(part);
-        std::path::PathBuf::from(name)
-    };
     let state = || {
         let of = |metadata: Metadata| (metadata.len(), metadata.modified().expect("a time"));
-        PARTS.map(|part| std::fs::metadata(with(from, part)).ok().map(of))
+        files_of_logs::parts(from)
+            .map(|(part, path)| (part, std::fs::metadata(path).ok().map(of)))
+            .collect::<Vec<_>>()
     };
     loop {
         let before = state();
-        for (part, found) in PARTS.iter().zip(&before) {
-            if found.is_some() {
-                std::fs::copy(with(from, part), with(to, part)).expect("a copy");
-            }
-        }
+        files_of_logs::copy_log(from, to);
         if state() == before {
             return;
         }
@@ -73,10 +65,9 @@ fn copy_files(from: &Path, to: &Path) {
 
 /// Flips a bit or truncates a file. Returns a description of the damage.
 fn damage(copy: &Path, random: &mut Random) -> String {
-    let folder = copy.parent().expect("a folder");
-    let parts = PARTS.map(|part| folder.join(format!("{COPY}{part}")));
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let parts: Vec<_> = parts.into_iter().filter(|path| bytes(path) > 0).collect();
+    let parts: Vec<_> =
+        files_of_logs::parts(copy).map(|(_, path)| path).filter(|path| bytes(path) > 0).collect();
     let path = &parts[random.below(parts.len() as u64) as usize];
     let mut all = std::fs::read(path).expect("a file");
     let (place, len) = (random.below(all.len() as u64) as usize, all.len());

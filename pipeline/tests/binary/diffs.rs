@@ -3,6 +3,7 @@
 use serde_json::Value;
 use warptape_eventlog::SqliteLog;
 
+use super::files_of_logs::copy_log;
 use super::outputs::records;
 use super::processes::{Running, ends, folder, run_until_drained, texts, warptape, warptape_with};
 
@@ -17,8 +18,7 @@ fn two_runs_are_compared() {
     let path = folder.path();
     let feed = ["feed", "synth", "--symbols", "40", "--ticks", "30000", "--log", "sqlite:a.db"];
     texts(&warptape(path, &feed), 0);
-    // The log of ended processes is a single file, so copying that file is enough.
-    std::fs::copy(path.join("a.db"), path.join("b.db")).expect("a copy");
+    copy_log(&path.join("a.db"), &path.join("b.db"));
     for (file, settings) in [("a.db", &[DEVICES, COMMITS][..]), ("b.db", &[DEVICES, COMMITS, SEED])] {
         let url = format!("sqlite:{file}");
         let mut run = Running::start_with(path, &["run", "--log", &url], settings);

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use warptape_eventlog::{Durability, SqliteLog};
 
+use super::files_of_logs::copy_log;
 use super::outputs::{count, first_difference, outputs};
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
@@ -127,7 +128,7 @@ fn fill_and_make_space(disk: &Disk) {
     let path = disk.path().join("w.db");
     let url = format!("sqlite:{}", path.display());
     texts(&feed(folder, &url, "1"), 0);
-    std::fs::copy(&path, folder.join("uninterrupted.db")).expect("the log fits here");
+    copy_log(&path, &folder.join("uninterrupted.db"));
     let uninterrupted = SqliteLog::open(folder.join("uninterrupted.db"), Durability::Process).expect("a log");
     let mut undisturbed = run(folder, "sqlite:uninterrupted.db");
     run_until_drained(&mut undisturbed, &uninterrupted, "warptape");

@@ -10,6 +10,7 @@ use warptape_eventlog::{EventLog, SqliteLog};
 use warptape_schemas::journal::Input;
 use warptape_schemas::{decode_journal_entry, registry_id_of};
 
+use super::files_of_logs::move_log;
 use super::kafka_clients::{Setup, given};
 use super::outputs::records;
 use super::processes::{Running, folder, recorded, run_until_drained, texts, warptape};
@@ -66,12 +67,10 @@ fn a_file_is_the_run_wherever_it_is() {
     assert!(verified.contains("signals: identical"), "{verified}");
     // The source is no longer needed.
     let moved = folder();
-    fs::rename(here.path().join("market.db"), moved.path().join("market.db"))
-        .expect("a file that can be moved");
+    move_log(&here.path().join("market.db"), &moved.path().join("market.db"));
     assert_eq!(said(there.path(), &VERIFY, "sqlite:night.db"), verified);
     let lines = said(there.path(), &TAIL, "sqlite:night.db");
-    fs::rename(moved.path().join("market.db"), here.path().join("market.db"))
-        .expect("a file that can be moved");
+    move_log(&moved.path().join("market.db"), &here.path().join("market.db"));
     assert_eq!(said(here.path(), &TAIL, "sqlite:market.db"), lines);
     assert!(lines.lines().count() > 100);
     let why = ["replay", "why", "20"];

@@ -13,6 +13,7 @@ use warptape_hot::{HashWrite, HotError, HotUrl, Keys, PositionValue, RedisStore,
 use warptape_schemas::journal::{Decision, Input};
 use warptape_schemas::{Describer, decode_journal_entry};
 
+use super::files_of_logs::remove_log;
 use super::outputs::records;
 use super::processes::{Running, committed, ends, folder, run_until_drained, texts, warptape, warptape_with};
 use super::redis_server::{RedisServer, connect, shared};
@@ -309,11 +310,8 @@ fn values_are_the_last_signals_of_the_log() {
     }
 
     // Another log with the same topic names replaces the contents.
-    std::fs::remove_file(folder.join("w.db")).expect("the log is there");
     drop(log);
-    for rest in ["w.db-wal", "w.db-shm", "w.db-head"] {
-        drop(std::fs::remove_file(folder.join(rest)));
-    }
+    remove_log(&folder.join("w.db"));
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     feed(folder, &["--ticks", "20000", "--seed", "9"]);
     stop(start(), &log);

@@ -13,6 +13,7 @@ use warptape_hot::{HotUrl, Keys, PositionValue, RedisStore, ResultWrite};
 use warptape_schemas::risk::RiskResult;
 use warptape_schemas::{Describer, encode_risk_result};
 
+use super::files_of_logs::remove_log;
 use super::outputs::records;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 use super::redis_server::{RedisServer, connect, shared};
@@ -274,9 +275,7 @@ fn results_of_another_log_are_cleared() {
     run_once(&log, &[&old[..], &["same".to_owned()]].concat());
 
     drop(log);
-    for file in ["w.db", "w.db-wal", "w.db-shm", "w.db-head"] {
-        drop(std::fs::remove_file(folder.join(file)));
-    }
+    remove_log(&folder.join("w.db"));
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
     let feed =
         ["feed", "synth", "--symbols", "50", "--ticks", "20000", "--seed", "9", "--log", "sqlite:w.db"];

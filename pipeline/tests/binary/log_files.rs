@@ -173,8 +173,9 @@ fn files_of_a_log_are_for_their_owner_alone() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let entry = entry.expect("an entry");
-        let mode = entry.metadata().expect("a file").permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600, "{:?}", entry.path());
+        let metadata = entry.metadata().expect("a file");
+        let expected = if metadata.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(metadata.permissions().mode() & 0o777, expected, "{:?}", entry.path());
         names.push(entry.file_name().into_string().expect("a name"));
     }
     for name in ["w.db", "w.db-wal", "w.db-shm", "w.db-head", "w.db.warptape.lock"] {

@@ -26,6 +26,7 @@ mod evictions;
 mod exports;
 mod feed_gaps;
 mod feeds;
+mod files_of_logs;
 mod fitting;
 mod history;
 mod holes;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::endpoint::{get, url_of};
+use super::files_of_logs::copy_log;
 use super::mcp_client::Client;
 use super::processes::{DEADLINE, Running, folder, texts, warptape, warptape_with};
 
@@ -25,7 +26,7 @@ fn two_runs() -> TempDir {
     let path = folder.path();
     let feed = ["feed", "synth", "--symbols", "40", "--ticks", "30000", "--log", "sqlite:a.db"];
     texts(&warptape(path, &feed), 0);
-    fs::copy(path.join("a.db"), path.join("b.db")).expect("a copy");
+    copy_log(&path.join("a.db"), &path.join("b.db"));
     for (log, settings) in [("sqlite:a.db", &[DEVICES][..]), ("sqlite:b.db", &[DEVICES, SEED])] {
         let run = ["run", "--until-caught-up", "--close", "--log", log];
         texts(&warptape_with(path, &run, settings), 0);
@@ -33,8 +34,8 @@ fn two_runs() -> TempDir {
     folder
 }
 
-/// Returns the contents of all files. SQLite's own files beside a log are omitted, because readers create and remove
-/// them.
+/// Returns the contents of all files, except segments of logs. SQLite's own files beside a log are omitted as well,
+/// because readers create and remove them.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("an entry"));
     let named = entries.map(|entry| (entry.file_name().into_string().expect("UTF-8"), entry.path()));

@@ -8,6 +8,7 @@ use warptape_eventlog::{Durability, EventLog, NewRecord, Record, SqliteLog, Topi
 use warptape_schemas::journal::{Decision, JournalEntry};
 use warptape_schemas::{decode_journal_entry, decode_signal, encode_journal_entry, encode_signal};
 
+use super::files_of_logs::remove_log;
 use super::outputs::records;
 use super::processes::{Running, committed, ends, folder, texts, warptape};
 
@@ -60,7 +61,7 @@ impl Demo {
             texts(&warptape(folder.path(), &["demo", "--ticks", "200000", "--data", "demo"]), 0);
         assert!(summary.lines().any(|line| line.starts_with("ticks  ") && line.contains(" 200,000 ")));
         let path = folder.path().join("demo/demo.db");
-        // Once its last process has ended, the log is a single file.
+        // Once its last process has ended, the log needs no write-ahead log.
         assert!(!folder.path().join("demo/demo.db-wal").exists());
         let bytes = std::fs::read(&path).expect("the log of the demo");
         Demo { path, bytes, command: command_in(&summary), folder }
@@ -85,9 +86,7 @@ impl Demo {
     #[track_caller]
     fn verify_changed(&self, topic: &str, partition: i32, offset: i64, value: &[u8]) -> String {
         let path = self.path.with_file_name("changed.db");
-        for ending in ["db", "db-head"] {
-            drop(std::fs::remove_file(path.with_extension(ending)));
-        }
+        remove_log(&path);
         let (log, changed) = (self.log(), SqliteLog::open(&path, Durability::Process).expect("a new log"));
         let topics = log.topics().expect("the log can be read");
         let specs: Vec<_> = topics.iter().map(|info| info.spec.clone()).collect();

@@ -146,7 +146,9 @@ fn a_log_that_was_rolled_back_is_found_and_is_not_gone_on_with() {
     let log = run.open("log.db");
     run.live(&log, 0, run.config());
     drop(log);
-    fs::copy(run.path("log.db"), run.path("older.db")).expect("a log that is closed may be copied");
+    let closed = SqliteLog::open_existing(run.path("log.db")).expect("a log");
+    closed.backup(run.path("older.db"), &mut |_| {}).expect("a copy");
+    drop(closed);
     let log = run.open("log.db");
     run.live(&log, 1, run.config());
     let older = run.open("older.db");

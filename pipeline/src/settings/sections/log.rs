@@ -16,7 +16,7 @@ section! {
     "log": "The event log.";
     /// The event log.
     pub struct LogSettings {
-        /// The event log. `sqlite:PATH` is one file, shared by all commands; `kafka:HOST:PORT` is a cluster.
+        /// The event log. `sqlite:PATH` is a file, shared by all commands; `kafka:HOST:PORT` is a cluster.
         url: String = text(
             "sqlite:warptape.db",
             "a string of the form sqlite:PATH or kafka:HOST:PORT[,HOST:PORT…]",
