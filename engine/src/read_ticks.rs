@@ -223,7 +223,9 @@ mod tests {
 
     fn table(letters: &str) -> SymbolTable {
         let mut symbols = SymbolTable::default();
-        letters.chars().for_each(|letter| drop(symbols.intern(&letter.to_string())));
+        for letter in letters.chars() {
+            symbols.intern(&letter.to_string());
+        }
         symbols
     }
 

@@ -79,6 +79,14 @@ struct SymbolPlace {
 
 const NO_SLOT: u32 = u32::MAX;
 
+/// The rows `first..` of columns, which are those of the record at an offset.
+#[derive(Clone, Copy)]
+struct RecordRows<'a> {
+    offset: i64,
+    ticks: &'a TickColumns,
+    first: usize,
+}
+
 /// The outcome of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acceptance {
@@ -412,24 +420,26 @@ impl PartitionIntake {
             let back_at = self.judge_rows(ticks, first, written_ns);
             self.see_first(ticks, first);
             self.place_new_symbols(offset, queues);
-            self.deal_row_by_row(offset, ticks, first, first..ticks.len(), &back_at, queues, late);
+            let rows = first..ticks.len();
+            self.deal_row_by_row(RecordRows { offset, ticks, first }, rows, &back_at, queues, late);
             return;
         }
         self.price_scales.begin_record();
         (self.places.len()..self.symbols.len()).for_each(|_| self.price_scales.add_new(Scales::E9.price));
         self.place_new_symbols(offset, queues);
+        let record = RecordRows { offset, ticks, first };
         let mut from = first;
         while from < ticks.len() {
             // The row that ends a run belongs to what is dealt row by row.
-            let run = from..self.end_of_calm(ticks, first, from);
+            let run = from..self.end_of_calm(record, from);
             from = if run.len() >= ROWS_BY_GROUP_MIN * self.group_slots.len() {
                 self.quorum.hear(ticks.symbol[run.clone()].iter().copied(), written_ns);
-                self.deal_by_groups(offset, ticks, first, run.clone(), queues);
+                self.deal_by_groups(record, run.clone(), queues);
                 run.end
             } else {
                 let rows = from..ticks.len().min(run.end + 1);
                 self.hear_in_time(ticks, rows.clone(), written_ns);
-                self.deal_row_by_row(offset, ticks, first, rows.clone(), &[], queues, late);
+                self.deal_row_by_row(record, rows.clone(), &[], queues, late);
                 rows.end
             };
         }
@@ -568,7 +578,8 @@ impl PartitionIntake {
 
     /// The end of the calm run that begins at the row `from`. In a calm run no tick is late, ends a bar or has the market
     /// sampled. Then only the order of ticks within a group matters.
-    fn end_of_calm(&self, ticks: &TickColumns, first: usize, from: usize) -> usize {
+    fn end_of_calm(&self, record: RecordRows<'_>, from: usize) -> usize {
+        let RecordRows { ticks, first, .. } = record;
         // Rows with scales of their own are few, and are looked up one by one.
         let Some(mut max_ns) = self.event_time_max_ns.filter(|_| ticks.scales_from(first).is_empty()) else {
             return from;
@@ -589,14 +600,8 @@ impl PartitionIntake {
 
     /// Deals the rows of a calm run, group by group and column by column. Rows that go to queues in turn keep missing
     /// the processor's caches, which do not hold the end of every column of every queue.
-    fn deal_by_groups(
-        &mut self,
-        offset: i64,
-        ticks: &TickColumns,
-        first: usize,
-        run: Range<usize>,
-        queues: &mut [GroupQueue],
-    ) {
+    fn deal_by_groups(&mut self, record: RecordRows<'_>, run: Range<usize>, queues: &mut [GroupQueue]) {
+        let RecordRows { offset, ticks, first } = record;
         let max_ns = ticks.event_time_ns[run.clone()].iter().copied().max();
         self.event_time_max_ns = self.event_time_max_ns.max(max_ns);
         self.ticks_max_ns = self.ticks_max_ns.max(max_ns.unwrap_or(i64::MIN));
@@ -649,14 +654,13 @@ impl PartitionIntake {
 
     fn deal_row_by_row(
         &mut self,
-        offset: i64,
-        ticks: &TickColumns,
-        first: usize,
+        record: RecordRows<'_>,
         rows: Range<usize>,
         back_at: &[usize],
         queues: &mut [GroupQueue],
         late: &mut Vec<Late>,
     ) {
+        let RecordRows { offset, ticks, first } = record;
         let has_scales = !ticks.scales_from(first).is_empty();
         let mut rejected = ticks.rejected.iter().peekable();
         for row in rows {
@@ -1012,7 +1016,8 @@ mod tests {
                     let mut columns = columns(rows, &mut time_ns, &mut intake.symbols);
                     reference.symbols = intake.symbols.clone();
                     if rows.len() >= ROWS_BY_GROUP_MIN * GROUPS {
-                        let way = match intake.end_of_calm(&columns, 0, 0) {
+                        let record = RecordRows { offset, ticks: &columns, first: 0 };
+                        let way = match intake.end_of_calm(record, 0) {
                             0 => &not_calm,
                             end if end == rows.len() => &by_groups,
                             _ => &partly,
@@ -1030,7 +1035,8 @@ mod tests {
                     reference.hear_in_time(&columns, all.clone(), 0);
                     reference.trade_ids.begin_record();
                     let late = &mut expected_late;
-                    reference.deal_row_by_row(offset, &columns, 0, all, &[], &mut expected, late);
+                    let record = RecordRows { offset, ticks: &columns, first: 0 };
+                    reference.deal_row_by_row(record, all, &[], &mut expected, late);
                     if rows.len() % 5 == 0 {
                         let set = SetEventTime {
                             id: String::new(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 
+use super::files_of_logs::remove_log;
 use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
 const LOG: [&str; 2] = ["--log", "sqlite:w.db"];
@@ -186,11 +187,7 @@ fn v_says_what_happens_in_the_order_in_which_it_does() {
 
     // Without the flag, only notices and progress are shown. A new log is used, because trade ids would repeat in the
     // old one.
-    for name in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()) {
-        if name.to_string_lossy().contains("w.db") {
-            fs::remove_file(name).expect("it is there");
-        }
-    }
+    remove_log(&folder.join("w.db"));
     feed(folder, "1");
     let said = run(&[]);
     // The process may have reported the catch-up before it ended.

@@ -49,9 +49,13 @@ def copy_of(log: Path, target: Path) -> Path:
     rest = log.with_name(log.name + "-wal")
     if rest.exists() and rest.stat().st_size:
         raise RuntimeError(f"{rest.name} still has records of {log.name}")
+    segments, copied = (path.with_name(path.name + "-segments") for path in (log, target))
+    shutil.rmtree(copied, ignore_errors=True)
     for path in (target, *target.parent.glob(target.name + "-*")):
         path.unlink(missing_ok=True)
     shutil.copyfile(log, target)
+    if segments.exists():
+        shutil.copytree(segments, copied)
     return target
 
 
