@@ -3,8 +3,8 @@
 //! Every commit ends with a write to the log's head, and the kernel reports such writes (inotify). A thread waits for
 //! these reports, and counts the commits of others: those in the head, less this process's own.
 //!
-//! It only shortens waits. Where the kernel reports nothing, as for other machines on a network file system, readers
-//! still find commits by themselves.
+//! It only shortens waits. The kernel reports nothing of other machines on a network file system, for example. Readers
+//! find those commits by themselves.
 
 use std::fs::File;
 use std::io;
