@@ -15,9 +15,6 @@ use warptape_record::Record;
 use crate::side_outputs::tick_record;
 use crate::tick_digest::tick_record_digest;
 
-/// Greatest number of symbols of a reader's table, which is then begun anew. A hostile producer may invent symbols.
-const SYMBOLS_MAX: usize = 1 << 20;
-
 /// Number of a symbol that is not known yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -55,19 +52,21 @@ pub struct TickReader {
     told: usize,
     /// Size of the smallest record to decode, in bytes.
     bytes_min: usize,
+    /// Number of symbols from which on the table is begun anew. A hostile producer may invent symbols.
+    symbols_max: usize,
 }
 
 impl TickReader {
     /// Returns a reader for a new reading position. Records of less than `bytes_min` bytes are left to the core, because
     /// handing over a few rows takes longer than decoding them.
-    pub fn new(generation: u64, bytes_min: usize) -> Self {
+    pub fn new(generation: u64, bytes_min: usize, symbols_max: usize) -> Self {
         let table = Table { generation, number: 0 };
-        Self { table, symbols: SymbolTable::default(), told: 0, bytes_min }
+        Self { table, symbols: SymbolTable::default(), told: 0, bytes_min, symbols_max }
     }
 
     /// Decodes records, which follow those of the call before.
     pub fn read(&mut self, records: &[Record], decoder: &mut dyn DecodeTicks) -> ReadTicks {
-        if self.symbols.len() > SYMBOLS_MAX {
+        if self.symbols.len() > self.symbols_max {
             self.table.number += 1;
             (self.symbols, self.told) = (SymbolTable::default(), 0);
         }
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_record_has_the_partitions_numbers_once_all_its_symbols_have_one() {
-        let (mut reader, mut numbers) = (TickReader::new(1, 2), ReadNumbers::default());
+        let (mut reader, mut numbers) = (TickReader::new(1, 2, 9), ReadNumbers::default());
         let mut symbols = table("xba");
         let mut ticks = read(&mut reader, &["abba", "abc", "a", "ab!", "cc"]);
         numbers.begin(&mut ticks);
@@ -249,7 +248,7 @@ mod tests {
 
     #[test]
     fn ticks_after_missing_ones_are_of_no_use_until_the_next_table() {
-        let (mut reader, mut numbers) = (TickReader::new(1, 0), ReadNumbers::default());
+        let (mut reader, mut numbers) = (TickReader::new(1, 0, 9), ReadNumbers::default());
         let symbols = table("abc");
         let mut take = |mut ticks: ReadTicks| {
             numbers.begin(&mut ticks);
@@ -259,13 +258,27 @@ mod tests {
         drop(read(&mut reader, &["b"]));
         assert_eq!(take(read(&mut reader, &["c"])), None);
         assert_eq!(take(read(&mut reader, &["a"])), Some(vec![0]), "its name came in time");
-        let mut reader = TickReader::new(2, 0);
+        let mut reader = TickReader::new(2, 0, 9);
         assert_eq!(take(read(&mut reader, &["cb"])), Some(vec![2, 1]));
     }
 
     #[test]
+    fn a_table_with_too_many_symbols_is_begun_anew() {
+        let (mut reader, mut numbers) = (TickReader::new(1, 0, 2), ReadNumbers::default());
+        let symbols = table("abcd");
+        for value in ["ab", "abc", "dc"] {
+            let mut ticks = read(&mut reader, &[value]);
+            numbers.begin(&mut ticks);
+            let columns = numbers.take(&mut ticks, 0, &symbols).expect("all symbols are known");
+            let names: String = columns.symbol.iter().map(|&number| symbols.name(number)).collect();
+            assert_eq!(names, value);
+        }
+        assert_eq!((reader.table.number, reader.symbols.len()), (1, 2));
+    }
+
+    #[test]
     fn digests_are_those_of_the_records() {
-        let records = read(&mut TickReader::new(1, 9), &["a", "b"]);
+        let records = read(&mut TickReader::new(1, 9, 9), &["a", "b"]);
         let record = |offset, value: &[u8]| {
             let (key, headers, timestamp_ns, value) = (None, Vec::new(), 0, value.to_vec());
             tick_record_digest(&Record { offset, key, headers, timestamp_ns, value })

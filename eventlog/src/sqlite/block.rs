@@ -60,7 +60,8 @@ impl Blocks {
         let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + value.len();
         match self.0.last() {
             None => self.0.push(Block::default()),
-            Some(block) if block.bytes.len() + bytes > BLOCK_BYTES => {
+            // A block that an attempt to commit has placed stays as it is.
+            Some(block) if block.placed.is_some() || block.bytes.len() + bytes > BLOCK_BYTES => {
                 self.0.push(Block { bytes: Vec::with_capacity(BLOCK_BYTES), ..Block::default() });
             }
             Some(_) => {}
@@ -234,6 +235,17 @@ mod tests {
                 prop_assert_eq!(&record.value, &vec![1; *length]);
             }
         }
+    }
+
+    #[test]
+    fn a_placed_block_gets_no_more_records() {
+        let mut blocks = Blocks::default();
+        let record = || NewRecord { value: vec![1; 5_000].into(), ..NewRecord::default() };
+        blocks.push(&record());
+        blocks.iter_mut().for_each(|block| block.place(1, 24));
+        blocks.push(&record());
+        let placed = blocks.iter().map(|block| (block.count, block.placed.is_some()));
+        assert_eq!(placed.collect::<Vec<_>>(), [(1, true), (1, false)]);
     }
 
     #[test]

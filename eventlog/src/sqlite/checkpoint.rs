@@ -189,7 +189,7 @@ impl Fold {
         });
     }
 
-    /// Waits until this process's segments are on the disk, because folded rows refer to them; returns true if they are.
+    /// Waits until all segments are on the disk, because folded rows refer to them; returns true if they are.
     fn are_segments_synced(&self) -> bool {
         let synced = self.file.segments.sync();
         synced.inspect_err(|error| self.warn(error)).is_ok()
@@ -200,6 +200,10 @@ impl Fold {
         let _turn = self.file.take_turn();
         let wal_bytes = WalLength::query(connection, "NOOP")?.bytes;
         if wal_bytes < bytes_min {
+            return Ok(());
+        }
+        // This process commits nothing meanwhile; others may.
+        if !self.are_segments_synced() {
             return Ok(());
         }
         let busy: bool = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0))?;

@@ -232,6 +232,9 @@ impl LogFile {
 
     /// Folds the mark of an open log into the file. If a reader prevents that, a later checkpoint does it.
     fn fold_all(&self, connection: &Connection) {
+        if let Err(error) = self.segments.sync() {
+            return tracing::debug!(log = self.url, %error, "the log was not folded");
+        }
         for _ in 0..FOLD_TRIES_MAX {
             match self.fold(connection) {
                 Ok(true) => return,
@@ -252,7 +255,6 @@ impl LogFile {
     /// Makes the file the whole log again if no other process writes it, so that the file alone may be copied.
     fn close(&self, head: &HeadFile) -> Result<(), LogError> {
         const DOING: &str = "closing the log";
-        self.segments.sync().map_err(|cause| failure::explain_io(&self.url, DOING, &cause))?;
         if !head.is_alone() || self.beside.is_cut() {
             return Ok(());
         }
@@ -267,6 +269,7 @@ impl LogFile {
                 Ok(())
             })?;
         }
+        self.segments.sync().map_err(|cause| failure::explain_io(&self.url, DOING, &cause))?;
         connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
             .map_err(|error| self.failure(DOING, error))

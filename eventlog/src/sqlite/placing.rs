@@ -106,15 +106,12 @@ impl Placing {
     }
 
     /// Uses what the committed transaction has taken.
-    pub(super) fn committed(&mut self, file: &LogFile, noted: Vec<Noted>) {
+    pub(super) fn committed(&mut self, noted: Vec<Noted>) {
         for Noted { topic_id, row_bytes, taken } in noted {
             let topic = self.0.entry(topic_id).or_default();
             topic.row_bytes = row_bytes;
-            if let Some(taken) = taken {
-                if !file.is_synced() {
-                    file.segments.add_unsynced(&taken);
-                }
-                topic.segment = Some(taken);
+            if taken.is_some() {
+                topic.segment = taken;
             }
         }
     }

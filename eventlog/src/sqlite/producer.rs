@@ -248,7 +248,7 @@ impl Producer for SqliteProducer {
             };
             open.by_topic().map(note).collect::<Result<Vec<_>, _>>()
         })?;
-        self.placing.committed(&self.file, noted);
+        self.placing.committed(noted);
         self.file.wakes.notify(&open.topics());
         self.open = None;
         self.checkpointer.committed(&self.connection);

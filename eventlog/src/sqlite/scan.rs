@@ -119,9 +119,10 @@ struct Allowance {
 impl Allowance {
     /// Counts a block; returns false if the rows refer to far more bytes than there are.
     fn spend(&mut self, reference: Reference, segments: &Segments) -> bool {
-        self.read_bytes += u64::from(reference.length).min(BLOCK_BYTES_MAX as u64);
+        let bytes = u64::from(reference.length).min(BLOCK_BYTES_MAX as u64);
+        self.read_bytes = self.read_bytes.saturating_add(bytes);
         if self.read_bytes > self.bytes_max {
-            self.bytes_max = self.bytes_max.max(2 * segments.bytes());
+            self.bytes_max = self.bytes_max.max(segments.bytes().saturating_mul(2));
         }
         self.read_bytes <= self.bytes_max
     }

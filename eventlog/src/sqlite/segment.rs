@@ -13,7 +13,6 @@ use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -46,6 +45,21 @@ fn name(number: u32) -> String {
 pub(super) fn number_of(file_name: &OsStr) -> Option<u32> {
     let number = file_name.to_str()?.strip_suffix(ENDING)?.parse().ok()?;
     (name(number).as_str() == file_name).then_some(number)
+}
+
+/// Returns the numbers of all files of segments.
+pub(super) fn numbers(log: &Path) -> io::Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    match std::fs::read_dir(folder_path(log)) {
+        Ok(entries) => {
+            for entry in entries {
+                numbers.extend(number_of(&entry?.file_name()));
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(numbers)
 }
 
 /// Opens the folder; it must not be a link.
@@ -98,7 +112,7 @@ pub(super) struct SegmentFile {
     pub(super) number: u32,
     /// Position of the next block.
     pub(super) end: u64,
-    file: Arc<File>,
+    file: File,
     path: PathBuf,
 }
 
@@ -117,7 +131,7 @@ impl SegmentFile {
         if file.metadata()?.len() > HEADER_BYTES {
             return Err(io::Error::new(
                 ErrorKind::AlreadyExists,
-                format!("{} has blocks of another log", path.display()),
+                format!("{} has blocks of another log; move it away", path.display()),
             ));
         }
         file.set_permissions(PermissionsExt::from_mode(mode))?;
@@ -127,7 +141,7 @@ impl SegmentFile {
             file.sync_all()?;
             sync_folder(log)?;
         }
-        Ok(Self { number, end: HEADER_BYTES, file: Arc::new(file), path })
+        Ok(Self { number, end: HEADER_BYTES, file, path })
     }
 
     /// Appends blocks one after another, and waits for the disk on request. After an error nothing counts as appended.
@@ -137,7 +151,7 @@ impl SegmentFile {
             let mut parts: Vec<_> = blocks.iter().map(|block| IoSlice::new(block)).collect();
             let mut parts = parts.as_mut_slice();
             while !parts.is_empty() {
-                let written = match rustix::io::pwritev(&*self.file, parts, position) {
+                let written = match rustix::io::pwritev(&self.file, parts, position) {
                     Ok(0) => return Err(ErrorKind::WriteZero.into()),
                     Err(rustix::io::Errno::INTR) => continue,
                     written => written?,
@@ -153,11 +167,6 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Returns the open file.
-    pub(super) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.file)
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -167,13 +176,6 @@ impl SegmentFile {
         let place = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let named = std::fs::symlink_metadata(&self.path).map(place);
         self.file.metadata().map(place).is_ok_and(|own| named.is_ok_and(|named| named == own))
-    }
-}
-
-impl Drop for SegmentFile {
-    fn drop(&mut self) {
-        // The file may stay open for its bytes to reach the disk. Closing it unlocks it as well.
-        let _ = self.file.unlock();
     }
 }
 

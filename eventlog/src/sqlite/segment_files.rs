@@ -8,13 +8,13 @@ use std::io::{self, ErrorKind};
 
 use rusqlite::Connection;
 
-use super::beside::kind_of;
+use super::beside::{self, kind_of};
 use super::bounded::Bounded;
 use super::ends::Own;
-use super::failure;
 use super::file::LogFile;
 use super::segment::{self, HEADER_BYTES};
 use super::segment_rows::{self, SegmentRow};
+use super::{failure, format};
 use crate::LogError;
 
 const CHECKING: &str = "checking its segments";
@@ -79,14 +79,15 @@ fn faults(file: &LogFile, connection: &Connection) -> Result<Vec<String>, LogErr
 /// Rejects a folder with segments that the log does not know yet. Their log may still be wanted, so they are not
 /// overwritten.
 pub(super) fn refuse_strangers(file: &LogFile, connection: &Connection) -> Result<(), LogError> {
-    // The order matters: a producer appends to a segment only after the commit that counts it.
-    let numbers = numbers(file).map_err(|error| failure::explain_io(&file.url, CHECKING, &error))?;
-    let next = Own::read(file, connection)?.segment_next;
-    let has_blocks = |number: u32| {
-        fs::symlink_metadata(segment::path(&file.path, number)).is_ok_and(|found| found.len() > HEADER_BYTES)
+    let mut numbers =
+        segment::numbers(&file.path).map_err(|error| failure::explain_io(&file.url, CHECKING, &error))?;
+    let has_blocks = |number: &u32| {
+        fs::symlink_metadata(segment::path(&file.path, *number)).is_ok_and(|found| found.len() > HEADER_BYTES)
     };
-    let stranger =
-        numbers.into_iter().find(|number| i64::from(*number) >= next.max(1) && has_blocks(*number));
+    numbers.retain(has_blocks);
+    // The order matters: a producer appends to a segment only after the commit that counts it.
+    let next = Own::read(file, connection)?.segment_next;
+    let stranger = numbers.into_iter().find(|number| i64::from(*number) >= next.max(1));
     let Some(number) = stranger else { return Ok(()) };
     let path = segment::path(&file.path, number);
     let folder = segment::folder_path(&file.path);
@@ -104,21 +105,6 @@ pub(super) fn refuse_strangers(file: &LogFile, connection: &Connection) -> Resul
     })
 }
 
-/// Returns the numbers of all files of segments.
-fn numbers(file: &LogFile) -> io::Result<Vec<u32>> {
-    let mut numbers = Vec::new();
-    match fs::read_dir(segment::folder_path(&file.path)) {
-        Ok(entries) => {
-            for entry in entries {
-                numbers.extend(segment::number_of(&entry?.file_name()));
-            }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    Ok(numbers)
-}
-
 /// Removes the segments to which no row refers, unless their producer is alive or somebody reads the whole log. A
 /// failure is logged alone: the next opening tries again.
 pub(super) fn sweep(file: &LogFile, connection: &Bounded) {
@@ -133,6 +119,8 @@ fn try_sweep(file: &LogFile, connection: &Bounded) -> Result<(), LogError> {
         return Ok(());
     }
     let Some(_hold) = file.segments.hold_alone().map_err(failed)? else { return Ok(()) };
+    // After a power loss, no row may come back whose file is gone.
+    sync_wal(file).map_err(failed)?;
     file.write(connection, DOING, |writing| {
         for row in removable(file, &writing.transaction)? {
             segment::remove(&file.path, row.number).map_err(failed)?;
@@ -142,6 +130,16 @@ fn try_sweep(file: &LogFile, connection: &Bounded) -> Result<(), LogError> {
         }
         Ok(())
     })
+}
+
+/// Waits until all commits so far are on the disk.
+fn sync_wal(file: &LogFile) -> io::Result<()> {
+    match beside::open_file(&format::wal_path(&file.path)) {
+        Ok(wal) => wal.sync_data(),
+        // Then the file has all commits.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the segments to which no row refers, and no producer will append.

@@ -1,6 +1,6 @@
 //! The segments of a log for its readers: some open files, and the lock that keeps all of them in place.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::failure::{self, Fault};
 use super::limits::{LOCK_WAIT_MAX, RECORD_BYTES_MAX, SEGMENTS_OPEN_MAX};
 use super::reference::Reference;
-use super::segment::{self, SegmentFile};
+use super::segment;
 use super::wake::lock;
 use crate::LogError;
 
@@ -26,8 +26,8 @@ pub(super) struct Segments {
     log: PathBuf,
     /// Open segments by number, the last used one at the end.
     open: Mutex<VecDeque<(u32, Arc<File>)>>,
-    /// Segments to which producers of this process append without waiting for the disk.
-    unsynced: Mutex<Vec<Arc<File>>>,
+    /// Length and time of the last change of each segment, as of the last wait for the disk.
+    synced: Mutex<BTreeMap<u32, (u64, i64, i64)>>,
 }
 
 /// A lock on the folder of segments; ends when dropped.
@@ -37,7 +37,7 @@ pub(super) struct Hold {
 
 impl Segments {
     pub(super) fn new(url: &str, log: &Path) -> Self {
-        Self { url: url.to_owned(), log: log.to_owned(), open: Mutex::default(), unsynced: Mutex::default() }
+        Self { url: url.to_owned(), log: log.to_owned(), open: Mutex::default(), synced: Mutex::default() }
     }
 
     /// Reads a block into a buffer.
@@ -106,27 +106,27 @@ impl Segments {
         Some(file)
     }
 
-    /// Adds a segment whose producer does not wait for the disk.
-    pub(super) fn add_unsynced(&self, segment: &SegmentFile) {
-        lock(&self.unsynced).push(segment.file());
-    }
-
-    /// Waits until everything appended so far is on the disk.
+    /// Waits until all segments are on the disk, whoever wrote them.
     pub(super) fn sync(&self) -> io::Result<()> {
-        // A file without another owner gets no more bytes.
-        let with_end = |file: &Arc<File>| (Arc::strong_count(file) == 1, Arc::clone(file));
-        let files: Vec<_> = lock(&self.unsynced).iter().map(with_end).collect();
-        if files.is_empty() {
-            return Ok(());
+        let mut synced = lock(&self.synced);
+        let before = std::mem::take(&mut *synced);
+        let mut has_changed = false;
+        for number in segment::numbers(&self.log)? {
+            let file = match segment::open(&self.log, number) {
+                Ok(file) => file,
+                // It was removed a moment ago.
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let metadata = file.metadata()?;
+            let state = (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+            if before.get(&number) != Some(&state) {
+                file.sync_data()?;
+                has_changed = true;
+            }
+            synced.insert(number, state);
         }
-        for (_, file) in &files {
-            file.sync_data()?;
-        }
-        segment::sync_folder(&self.log)?;
-        let is_done =
-            |file: &Arc<File>| files.iter().any(|(is_done, other)| *is_done && Arc::ptr_eq(file, other));
-        lock(&self.unsynced).retain(|file| !is_done(file));
-        Ok(())
+        if has_changed { segment::sync_folder(&self.log) } else { Ok(()) }
     }
 
     /// Closes a segment.
@@ -134,10 +134,12 @@ impl Segments {
         lock(&self.open).retain(|(found, _)| *found != number);
     }
 
-    /// Returns the size of all segments in bytes.
+    /// Returns the space that all segments take, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let entries = std::fs::read_dir(segment::folder_path(&self.log)).into_iter().flatten().flatten();
-        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+        // A sparse file has fewer bytes than its length says.
+        let bytes = entries.filter_map(|entry| Some(entry.metadata().ok()?.blocks().saturating_mul(512)));
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Keeps every process from removing segments, for readers of a long snapshot. Returns `None` if there are none yet.
@@ -179,6 +181,7 @@ impl Segments {
 
 #[cfg(test)]
 mod tests {
+    use super::super::segment::SegmentFile;
     use super::*;
     use crate::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
 
@@ -194,21 +197,27 @@ mod tests {
     }
 
     #[test]
-    fn what_a_producer_appended_reaches_the_disk_after_its_end_too() {
+    fn segments_of_all_processes_reach_the_disk() {
         let folder = tempfile::tempdir().unwrap();
-        let log = SqliteLog::open(folder.path().join("log.db"), Durability::Process).unwrap();
+        let path = folder.path().join("log.db");
+        let [log, other] = [0; 2].map(|_| SqliteLog::open(&path, Durability::Process).unwrap());
         log.create_topics(&[TopicSpec { name: "t".to_owned(), partitions: 1, ..TopicSpec::default() }])
             .unwrap();
         let segments = &log.file.segments;
-        let unsynced = || lock(&segments.unsynced).len();
-        let mut producer = log.producer("p").unwrap();
+        let synced = || lock(&segments.synced).clone();
+        let mut producer = other.producer("p").unwrap();
         write(&mut *producer);
         segments.sync().unwrap();
-        assert_eq!((unsynced(), segment::is_free(&log.file.path, 1).unwrap()), (1, false));
-        drop(producer);
-        assert_eq!((unsynced(), segment::is_free(&log.file.path, 1).unwrap()), (1, true));
+        let before = synced();
+        assert_eq!(before.keys().copied().collect::<Vec<_>>(), [1]);
+        write(&mut *producer);
+        assert_eq!(synced(), before);
         segments.sync().unwrap();
-        assert_eq!(unsynced(), 0);
+        assert!(synced()[&1].0 > before[&1].0);
+        drop(producer);
+        segment::remove(&path, 1).unwrap();
+        segments.sync().unwrap();
+        assert!(synced().is_empty());
     }
 
     #[test]

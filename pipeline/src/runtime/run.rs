@@ -166,7 +166,14 @@ impl Shell {
             waiting: BTreeMap::new(),
         };
         let threads = Threads {
-            source: SourceThread::start(holder, consumer, fence.clone(), clock, decoder(&config), fetch_max),
+            source: SourceThread::start(
+                holder,
+                consumer,
+                fence.clone(),
+                clock,
+                (decoder(&config), config.core.stages.symbols_max as usize),
+                fetch_max,
+            ),
             requests: RequestSource::start(log.clone(), names),
             controls: ControlSource::start(log.clone(), commands, next_command),
             restoring: Restoring::start(log.clone(), config.clone()),

@@ -66,7 +66,7 @@ impl SourceThread {
         consumer: Box<dyn Consumer>,
         fence: Fence,
         clock: Clock,
-        decoder: TickDecoder,
+        (decoder, symbols_max): (TickDecoder, usize),
         [records_max, bytes_max]: [usize; 2],
     ) -> Self {
         let (commands, commands_received) = bounded(COMMANDS_MAX);
@@ -87,6 +87,7 @@ impl SourceThread {
             bytes_max,
             partitions: BTreeMap::new(),
             decoder,
+            symbols_max,
             events: events_sent,
             holder,
         };
@@ -121,6 +122,8 @@ struct SourceReader {
     bytes_max: usize,
     partitions: BTreeMap<i32, TicksRead>,
     decoder: TickDecoder,
+    /// Number of symbols from which on a partition's reader forgets them.
+    symbols_max: usize,
     events: Sender<Event>,
 }
 
@@ -345,7 +348,7 @@ impl SourceReader {
             SourceCommand::Pause(partition) => self.consumer.pause(&[self.name(partition)]),
             SourceCommand::Resume(partition) => self.consumer.resume(&[self.name(partition)]),
             SourceCommand::Seek { partition, offset, generation } => {
-                let reader = TickReader::new(generation, DECODED_BYTES_MIN);
+                let reader = TickReader::new(generation, DECODED_BYTES_MIN, self.symbols_max);
                 self.partitions.insert(partition, TicksRead { generation, told: offset, reader });
                 let name = self.name(partition);
                 self.consumer.seek(&name, offset)?;

@@ -63,7 +63,7 @@ impl SimulatedSource {
                 generation,
                 paused: false,
                 told: None,
-                reader: TickReader::new(generation, 0),
+                reader: TickReader::new(generation, 0, 8),
             },
         );
     }

@@ -77,7 +77,7 @@ fn a_failure_is_heard_while_the_engine_takes_no_events() {
         consumer,
         fence.clone(),
         Clock::start(),
-        TickDecoder::new(),
+        (TickDecoder::new(), 1),
         [1, usize::MAX],
     );
     let error = source.failed.recv_timeout(ANSWER_MAX).expect("the failure is told");
@@ -99,7 +99,7 @@ fn the_position_of_a_quiet_partition_is_told_beside_a_busy_one() {
         consumer,
         Fence::default(),
         Clock::start(),
-        TickDecoder::new(),
+        (TickDecoder::new(), 1),
         [1, usize::MAX],
     );
     for partition in [0, 1] {
