@@ -1,7 +1,8 @@
 //! Faults that a test requests through the environment. Builds without debug assertions have none.
 //!
 //! - `WARPTAPE_FAILPOINT=NAME:N` kills the process when it reaches the named place for the N-th time. `LaneHangs:N`
-//!   only stops the lane that gets the N-th batch overall.
+//!   only stops the lane that gets the N-th batch overall. `LaneFails:N` makes that lane panic at each batch from then
+//!   on, until its restarts are used up.
 //! - `WARPTAPE_DEVICE_FAULTS=cuda:0=launch:40,cuda:1=hang:500:4000` makes devices fail. The faults are an error at a
 //!   launch, a hang of some milliseconds, no memory, and a lost device. The fault comes after N allocations
 //!   (`memory:N`), after N downloads (`gone:N`), or after uploads of BYTES bytes (`upload:BYTES`).
@@ -22,6 +23,8 @@ pub(super) enum Failpoint {
     DuringRestore,
     /// A lane got a batch, and hangs.
     LaneHangs,
+    /// A lane got a batch, and panics.
+    LaneFails,
 }
 
 #[cfg(not(debug_assertions))]
@@ -33,6 +36,7 @@ mod armed {
     pub(in super::super) fn reach(_: super::Failpoint) {}
     pub(in super::super) fn reach_soon(_: super::Failpoint) {}
     pub(in super::super) fn hang(_: super::Failpoint) {}
+    pub(in super::super) fn fail(_: super::Failpoint, _: warptape_schemas::journal::LaneId) {}
     pub(crate) fn faulty(devices: Arc<dyn Devices>) -> Arc<dyn Devices> {
         devices
     }
@@ -45,6 +49,7 @@ mod armed {
     use std::time::Duration;
 
     use warptape_kernels::device::{Devices, FaultyDevices};
+    use warptape_schemas::journal::LaneId;
 
     use super::Failpoint;
 
@@ -57,6 +62,8 @@ mod armed {
     }
 
     static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+    /// The lane that fails.
+    static FAILING: OnceLock<LaneId> = OnceLock::new();
 
     fn is_due(failpoint: Failpoint) -> bool {
         let armed = ARMED.get_or_init(|| {
@@ -97,6 +104,14 @@ mod armed {
         }
     }
 
+    /// Panics if this place is due, and whenever the same lane reaches it again.
+    pub(in super::super) fn fail(failpoint: Failpoint, lane: LaneId) {
+        if is_due(failpoint) {
+            FAILING.get_or_init(|| lane);
+        }
+        assert!(FAILING.get() != Some(&lane), "a planted fault of lane {lane}");
+    }
+
     /// Kills the process after a moment, while the caller goes on.
     pub(in super::super) fn reach_soon(failpoint: Failpoint) {
         if is_due(failpoint) {
@@ -109,4 +124,4 @@ mod armed {
 }
 
 pub(crate) use armed::faulty;
-pub(super) use armed::{hang, reach, reach_soon};
+pub(super) use armed::{fail, hang, reach, reach_soon};

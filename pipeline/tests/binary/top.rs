@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::endpoint::url_of;
+use super::endpoint::{begin_of, url_of};
 use super::processes::{Running, folder, texts, warptape};
 use super::tmux::Tmux;
 
@@ -234,6 +234,48 @@ fn a_running_pipeline_is_shown_until_it_dies() {
     assert!(since.elapsed() < SHOWN_WITHIN, "{:?}", since.elapsed());
     tmux.press(&["q"]);
     tmux.await_end(0);
+}
+
+/// Text of a lane's planted panic, before the lane.
+const PLANTED: &str = "a planted fault of lane ";
+
+/// A real lane that fails until its restarts are used up, beside one that works on.
+#[test]
+fn a_lost_lane_is_on_page_and_screen_within_seconds() {
+    let folder = folder();
+    let log = ["--log", "sqlite:w.db"];
+    let feed =
+        ["feed", "synth", "--ticks", "1000000000", "--batch", "16", "--symbols", "30", "--rate", "2000"];
+    let feed = Running::start(folder.path(), &[&feed[..], &log].concat());
+    let run = [&["run", "--listen", "127.0.0.1:0"][..], &log].concat();
+    let fault = [("WARPTAPE_FAILPOINT", "LaneFails:300"), ("WARPTAPE__ENGINE__DEVICES", "cpu:2")];
+    let mut run = Running::start_with(folder.path(), &run, &fault);
+    let url = url_of(&mut run);
+    let tmux = Tmux::start(folder.path());
+    tmux.start_command(&format!("\"$WARPTAPE\" top --endpoint {url}"));
+    tmux.await_screen(&["● ", "0 cpu:0", "1 cpu:1"]);
+    run.await_saying(PLANTED);
+    let since = Instant::now();
+    let said = run.said();
+    let lane =
+        said.split_once(PLANTED).and_then(|(_, rest)| rest.chars().next()).expect("the lane that fails");
+    tmux.await_screen(&[
+        "▲ ",
+        &format!("{lane} cpu:{lane}  lost"),
+        &format!("lane {lane} (cpu:{lane}) is lost"),
+    ]);
+    let on_screen = since.elapsed();
+    let (status, streamed) = begin_of(&url, "/live");
+    let on_page = since.elapsed();
+    assert_eq!(status, 200, "{streamed}");
+    assert!(
+        streamed.contains("\"state\":\"lost\"") && streamed.contains("is lost or not open yet"),
+        "{streamed}"
+    );
+    assert!(on_page < SHOWN_WITHIN, "{on_screen:?} on the screen, {on_page:?} on the page");
+    println!("a lost lane is on the screen after {on_screen:?}, on the page after at most {on_page:?}");
+    drop(feed);
+    run.stop("TERM");
 }
 
 /// A run with its own view, behind a token that the view does not need.

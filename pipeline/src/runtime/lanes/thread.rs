@@ -99,6 +99,7 @@ impl LaneWorker {
             }
             if matches!(command, LaneCommand::Run(_)) {
                 failpoint::hang(Failpoint::LaneHangs);
+                failpoint::fail(Failpoint::LaneFails, self.lane);
             }
             let _span = match &command {
                 LaneCommand::Run(batch) => {
