@@ -153,9 +153,27 @@ impl ReadTicks {
 #[cfg(test)]
 mod tests {
     use warptape_events::DecodeError;
-    use warptape_events::tick::{Side, TickKind};
+    use warptape_events::tick::{Scales, Side, Tick, TickKind};
 
     use super::*;
+
+    fn tick() -> Tick {
+        Tick {
+            symbol: String::new(),
+            kind: TickKind::Trade,
+            event_time_ns: 1,
+            receive_time_ns: 0,
+            trade_id: 0,
+            side: Side::None,
+            price_e9: 1,
+            size_e9: 1,
+            bid_price_e9: 0,
+            bid_size_e9: 0,
+            ask_price_e9: 0,
+            ask_size_e9: 0,
+            scales: Scales::E9,
+        }
+    }
 
     /// Decodes each byte to a row of a symbol with this letter. A `!` is a rejected record.
     #[derive(Debug)]
@@ -172,33 +190,7 @@ mod tests {
                 return Err(DecodeError::Truncated { length: payload.len() });
             }
             for &letter in payload {
-                out.symbol.push(symbols.intern(&char::from(letter).to_string()));
-                out.kind.push(TickKind::Trade);
-                out.side.push(Side::None);
-                let TickColumns {
-                    event_time_ns,
-                    receive_time_ns,
-                    trade_id,
-                    price_e9,
-                    size_e9,
-                    bid_price_e9,
-                    bid_size_e9,
-                    ask_price_e9,
-                    ask_size_e9,
-                    ..
-                } = &mut *out;
-                let columns = [
-                    event_time_ns,
-                    receive_time_ns,
-                    trade_id,
-                    price_e9,
-                    size_e9,
-                    bid_price_e9,
-                    bid_size_e9,
-                    ask_price_e9,
-                    ask_size_e9,
-                ];
-                columns.into_iter().for_each(|column| column.push(1));
+                out.push(&Tick { symbol: char::from(letter).to_string(), ..tick() }, symbols);
             }
             Ok(payload.len())
         }

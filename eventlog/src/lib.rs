@@ -235,6 +235,9 @@ pub trait Consumer: Send {
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError>;
     /// Declares that the caller ignores headers: from now on, records may come without them, which is faster on Kafka.
     fn leave_headers(&mut self) {}
+    /// Sets the least time between two checks for new commits, so that records of many small commits are read together.
+    /// After a longer silence, a commit is found at once. Kafka has `fetch.min.bytes` instead.
+    fn gather(&mut self, _interval: Duration) {}
     /// Delivers no more records of these partitions until they are resumed. In this call, in `resume` and in `seek`,
     /// revoked partitions are allowed and have no effect.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;

@@ -3,7 +3,7 @@
 //!
 //! Records that a restart needs stay, whatever the limits. These are ticks from the last committed snapshot on, risk
 //! requests without an answer, and the journal from its newest start or checkpoint on. Snapshots are compacted, and
-//! operators' commands are few, so both are kept.
+//! operators' commands are few, so both are kept. Removals are reported in the lifecycle topic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -17,6 +17,7 @@ use indicatif::BinaryBytes;
 use warptape_eventlog::sqlite::{Keep, Trimmed, Trimmer};
 use warptape_eventlog::{EventLog, LogError, SqliteLog, TopicPartition};
 use warptape_replay::iso;
+use warptape_schemas::LifecycleEvent;
 
 use crate::clock::Clock;
 use crate::logging::NOTICE;
@@ -25,6 +26,8 @@ use crate::settings::Settings;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(2);
+/// Time between two reports of a topic's removals in the lifecycle topic, in ns.
+const REPORT_NS: i64 = 10_000_000_000;
 /// Pause between two removals, in which others may commit.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Time span over which the growth of the log is measured, in ns, and the least one.
@@ -104,8 +107,11 @@ struct Kept {
     bytes_max: Option<u64>,
     needs: Needs,
     trimmer: Trimmer,
-    /// True once its first removal was reported.
+    /// True once its first removal was reported to the operator.
     is_told: bool,
+    /// Removals since the last report in the lifecycle topic, and its time.
+    unreported: Trimmed,
+    reported_ns: Option<i64>,
     growth: Growth,
 }
 
@@ -152,6 +158,8 @@ impl Keeper {
                 needs,
                 trimmer,
                 is_told: false,
+                unreported: Trimmed::default(),
+                reported_ns: None,
                 growth: Growth::default(),
             })
         };
@@ -205,6 +213,7 @@ impl Keeper {
                 let keep_from = self.keep_from(index)?;
                 self.trim(index, &keep, &keep_from)?;
             }
+            self.report(index, now_ns)?;
         }
         self.look_at_disk(now_ns);
         Ok(())
@@ -218,6 +227,8 @@ impl Keeper {
                 return Ok(());
             }
             kept.growth.remove(bytes);
+            kept.unreported.records += records;
+            kept.unreported.bytes += bytes;
             tracing::debug!(topic = kept.topic, records, bytes, "the oldest records were removed");
             if !kept.is_told {
                 kept.is_told = true;
@@ -233,6 +244,30 @@ impl Keeper {
                 return Ok(());
             }
         }
+    }
+
+    /// Reports removals in the lifecycle topic, unless the last report is recent.
+    fn report(&mut self, index: usize, now_ns: i64) -> Result<(), LogError> {
+        let kept = &mut self.topics[index];
+        let is_recent = kept.reported_ns.is_some_and(|at_ns| now_ns - at_ns < REPORT_NS);
+        if kept.unreported.records == 0 || is_recent {
+            return Ok(());
+        }
+        let begin = |partition: i32| {
+            let place = TopicPartition { topic: kept.topic.clone(), partition };
+            Ok(format!("{partition} at {}", self.log.offsets(&place)?.first))
+        };
+        let begins: Vec<String> =
+            (0..kept.trimmer.partitions()).map(begin).collect::<Result<_, LogError>>()?;
+        let Trimmed { records, bytes } = std::mem::take(&mut kept.unreported);
+        kept.reported_ns = Some(now_ns);
+        let detail = format!(
+            "{}: {records} records of {bytes} bytes; it begins in partition {}",
+            kept.topic,
+            begins.join(", ")
+        );
+        self.progress.report(LifecycleEvent::RecordsRemoved, detail);
+        Ok(())
     }
 
     /// Returns the offset in each partition of a topic from which on records have to stay.

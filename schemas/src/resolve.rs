@@ -2,7 +2,7 @@
 //!
 //! A journal has an entry for each step of the scheduler, and most entries of the previous version keep their bytes in
 //! the current one. The two schemas are therefore compared once, and a datum is rewritten from bytes to bytes; equal
-//! parts are not copied. Tests compare the results with apache-avro's values.
+//! parts are not copied. Beyond Avro's rules, a text of hex digits may become the bytes. Tests compare the results with apache-avro's values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,6 +16,7 @@ use apache_avro::writer::datum::GenericDatumWriter;
 use crate::cursor::Cursor;
 use crate::describe;
 use crate::error::DecodeError;
+use crate::hex;
 use crate::known::{self, KnownSchema};
 use crate::varint::put_long;
 use crate::wire::Wire;
@@ -58,6 +59,8 @@ enum Content {
     Bytes,
     /// Number of bytes.
     Fixed(usize),
+    /// A text of hex digits that became so many bytes.
+    Digits(usize),
     /// Reader's index for each of the writer's.
     Enum(Vec<usize>),
     Array(Box<Part>),
@@ -127,6 +130,7 @@ impl Versions<'_> {
             (Schema::Fixed(writer), Schema::Fixed(reader)) if writer.size == reader.size => {
                 (true, Content::Fixed(writer.size))
             }
+            (Schema::String, Schema::Fixed(reader)) => (false, Content::Digits(reader.size)),
             (Schema::Enum(writer), Schema::Enum(reader)) => {
                 let index_of = |symbol: &String| {
                     let index = reader.symbols.iter().position(|other| other == symbol);
@@ -240,6 +244,13 @@ impl Rewriting<'_> {
             Content::String => _ = self.cursor.string()?,
             Content::Bytes => _ = self.cursor.bytes()?,
             Content::Fixed(size) => _ = self.cursor.take(*size)?,
+            Content::Digits(size) => {
+                self.flush(self.cursor.position());
+                let bytes = hex::bytes(self.cursor.bytes()?).filter(|bytes| bytes.len() == *size);
+                let bytes = bytes.ok_or_else(|| self.cursor.malformed("a hash that is not of hex digits"))?;
+                self.out.extend_from_slice(&bytes);
+                self.copied = self.cursor.position();
+            }
             Content::Enum(readers) => {
                 let start = self.cursor.position();
                 let index = self.index("no such symbol of an enum", readers)?;

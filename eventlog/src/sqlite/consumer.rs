@@ -6,6 +6,7 @@
 //! queries less and less often while nothing changes.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -70,6 +71,9 @@ pub(super) struct SqliteConsumer {
     wake: Arc<Wake>,
     /// Next wait for another process's commit.
     interval: Duration,
+    /// Least time between two checks for commits, and the time of the last one.
+    gather: Duration,
+    looked: Option<Instant>,
     member: Option<Member>,
 }
 
@@ -148,6 +152,8 @@ impl SqliteConsumer {
             turn: 0,
             seen_version: None,
             interval: LOOK_INTERVAL_MIN,
+            gather: Duration::ZERO,
+            looked: None,
             member: None,
         })
     }
@@ -170,11 +176,24 @@ impl SqliteConsumer {
         Ok(Some(Fetched::Assigned(self.cursors.iter().map(|cursor| cursor.source.clone()).collect())))
     }
 
-    /// Returns records of the next partition that has some, without waiting.
-    fn fetch(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
+    /// Returns records of the next partition that has some. Waits at most `left`, and only to gather commits.
+    fn fetch(
+        &mut self,
+        left: Duration,
+        records_max: usize,
+        bytes_max: usize,
+    ) -> Result<Option<Fetched>, LogError> {
         self.file.begin(&self.connection)?;
         if let Some(fetched) = self.fetch_known(records_max, bytes_max)? {
             return Ok(Some(fetched));
+        }
+        let pause = self.looked.map_or(Duration::ZERO, |at| self.gather.saturating_sub(at.elapsed()));
+        if pause > left {
+            thread::park_timeout(left);
+            return Ok(None);
+        }
+        if !pause.is_zero() {
+            thread::park_timeout(pause);
         }
         if !self.look()? {
             return Ok(None);
@@ -241,6 +260,7 @@ impl SqliteConsumer {
         if self.seen_version == Some(version) {
             return Ok(false);
         }
+        self.looked = Some(Instant::now());
         // One read transaction covers all partitions.
         let looking = self.connection.unchecked_transaction().map_err(failed)?;
         for cursor in &mut self.cursors {
@@ -430,7 +450,16 @@ fn count(file: &LogFile, connection: &Connection, cursor: &Cursor) -> Result<(),
     Err(file.damaged(format!("{topic}/{partition} has {rows} records instead of {expected}")))
 }
 
+/// Returns the time left until a deadline; a short time if there is none.
+fn left_until(deadline: Option<Instant>) -> Duration {
+    deadline.map_or(LOOK_INTERVAL_MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
+}
+
 impl Consumer for SqliteConsumer {
+    fn gather(&mut self, interval: Duration) {
+        self.gather = interval;
+    }
+
     fn poll(&mut self, timeout: Duration, records_max: usize, bytes_max: usize) -> Result<Fetched, LogError> {
         if let Some(assigned) = self.assign()? {
             return Ok(assigned);
@@ -441,15 +470,15 @@ impl Consumer for SqliteConsumer {
         loop {
             // The commits are counted before the check, so that a commit in between ends the wait below at once.
             let commits = self.wake.commits();
-            if let Some(fetched) = self.fetch(records_max, bytes_max)? {
+            let left = left_until(deadline);
+            if let Some(fetched) = self.fetch(left, records_max, bytes_max)? {
                 if timed_out {
                     // Records were found without a wake, so another process is committing.
                     self.interval = LOOK_INTERVAL_MIN;
                 }
                 return Ok(fetched);
             }
-            let left = deadline
-                .map_or(LOOK_INTERVAL_MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left_until(deadline);
             if left.is_zero() {
                 return Ok(Fetched::Idle);
             }
@@ -501,7 +530,6 @@ impl Consumer for SqliteConsumer {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
 
     use super::*;
     use crate::{Durability, EventLog, NewRecord, Producer, SqliteLog, TopicSpec};
@@ -515,6 +543,31 @@ mod tests {
         producer.begin().unwrap();
         producer.send(NewRecord { topic: topic.into(), ..NewRecord::default() }).unwrap();
         producer.commit().unwrap();
+    }
+
+    #[test]
+    fn commits_are_gathered_except_after_a_silence() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = SqliteLog::open(directory.path().join("log.db"), Durability::Process).unwrap();
+        let topic = TopicSpec { name: "read".to_owned(), partitions: 1, ..TopicSpec::default() };
+        log.create_topics(&[topic]).unwrap();
+        let source = TopicPartition { topic: "read".to_owned(), partition: 0 };
+        let mut reader = SqliteConsumer::reader(Arc::clone(&log.file), &[source]).unwrap();
+        let mut producer = log.producer("here").unwrap();
+        let found =
+            |reader: &mut SqliteConsumer| match reader.poll(Duration::from_millis(1), 9, 9).unwrap() {
+                Fetched::Records { records, .. } => records.len(),
+                _ => 0,
+            };
+        reader.gather(LONG);
+        commit(&mut *producer, "read");
+        assert_eq!(found(&mut reader), 1, "the first commit is found at once");
+        for _ in 0..3 {
+            commit(&mut *producer, "read");
+            assert_eq!(found(&mut reader), 0);
+        }
+        reader.gather(Duration::from_micros(1));
+        assert_eq!(found(&mut reader), 3);
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! A screen of its own in the terminal, and keys that all such screens share.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
-use std::io;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{set_hook, take_hook};
 use std::thread;
+use std::time::Duration;
 
 use ratatui::DefaultTerminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::logging::{LogFormat, NOTICE};
 use crate::terminal::{Cover, Terminal, before_exit};
@@ -19,6 +24,8 @@ use crate::terminal::{Cover, Terminal, before_exit};
 pub struct FullScreen {
     /// The terminal to draw on.
     pub terminal: DefaultTerminal,
+    /// Keys and changes of the terminal's size.
+    pub keys: Keys,
     // Dropped in this order: lines follow once the terminal is as before.
     _restored: Restored,
     _cover: Cover,
@@ -35,12 +42,63 @@ impl FullScreen {
             drop(ratatui::try_restore());
             at_exit.uncover_at_exit();
         })));
+        let keys = Keys::open()?;
         enable_raw_mode()?;
         #[expect(clippy::disallowed_methods, reason = "what is drawn is made printable before")]
         let (mut out, drawn) = (io::stdout(), io::stdout());
         execute!(out, EnterAlternateScreen)?;
         let terminal = ratatui::Terminal::new(CrosstermBackend::new(drawn))?;
-        Ok(Self { terminal, _restored: restored, _cover: cover })
+        Ok(Self { terminal, keys, _restored: restored, _cover: cover })
+    }
+}
+
+/// Events of the terminal. crossterm never returns from reading a closed terminal, so each read is preceded by a check.
+pub struct Keys {
+    /// The terminal if standard input is none.
+    terminal: Option<File>,
+}
+
+/// The result of a wait for an event.
+pub enum Waited {
+    /// Nothing happened.
+    Nothing,
+    /// A key was pressed, or the terminal has another size.
+    Event(Event),
+    /// The terminal was closed.
+    Closed,
+}
+
+impl Keys {
+    fn open() -> io::Result<Self> {
+        let is_terminal = io::stdin().is_terminal();
+        Ok(Self { terminal: if is_terminal { None } else { Some(File::open("/dev/tty")?) } })
+    }
+
+    /// Waits at most `wait` for an event. A signal may end the wait earlier.
+    pub fn next(&self, wait: Duration) -> io::Result<Waited> {
+        if self.is_closed(Duration::ZERO)? {
+            return Ok(Waited::Closed);
+        }
+        if !wait.is_zero() && !event::poll(Duration::ZERO)? && self.is_closed(wait)? {
+            return Ok(Waited::Closed);
+        }
+        match event::poll(Duration::ZERO)? {
+            true => event::read().map(Waited::Event),
+            false => Ok(Waited::Nothing),
+        }
+    }
+
+    /// Waits at most `wait` for input or the end of the terminal; returns true if it has ended.
+    fn is_closed(&self, wait: Duration) -> io::Result<bool> {
+        let stdin = io::stdin();
+        let terminal: BorrowedFd<'_> = self.terminal.as_ref().map_or(stdin.as_fd(), File::as_fd);
+        let mut polled = [PollFd::from_borrowed_fd(terminal, PollFlags::IN)];
+        let wait = Timespec::try_from(wait).unwrap_or_default();
+        match poll(&mut polled, Some(&wait)) {
+            Ok(_) => Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL)),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

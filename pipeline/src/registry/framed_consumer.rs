@@ -186,6 +186,10 @@ impl Consumer for FramedConsumer {
         self.headers_left = true;
     }
 
+    fn gather(&mut self, interval: Duration) {
+        self.consumer.gather(interval);
+    }
+
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
         self.paused.extend(partitions.iter().cloned());
         self.consumer.pause(partitions)

@@ -11,6 +11,8 @@ use warptape_schemas::decode_control;
 
 use super::worker::Worker;
 
+/// Least time between two checks for commands while others commit.
+const GATHER: Duration = Duration::from_millis(20);
 /// Longest wait of one poll, which limits how late the thread ends.
 const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Wait before a log that does not answer is asked again.
@@ -100,6 +102,7 @@ impl ControlReader {
 
     fn open(&self) -> Result<Box<dyn Consumer>, LogError> {
         let mut reader = self.log.reader(std::slice::from_ref(&self.source))?;
+        reader.gather(GATHER);
         reader.seek(&self.source, self.next)?;
         Ok(reader)
     }

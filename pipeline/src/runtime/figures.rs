@@ -12,6 +12,7 @@ use warptape_engine::{
 };
 use warptape_kernels::device::Sample;
 use warptape_record::Record;
+use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::LaneId;
 use warptape_stages::RepeatedTrades;
 
@@ -139,6 +140,11 @@ impl Figures {
         }
         Progress::add(&self.progress.repeated_trades, repeated.repeated);
         self.repeated.add(repeated);
+    }
+
+    /// Returns the reports of other threads for the lifecycle topic since the last call.
+    pub(super) fn take_events(&self) -> Vec<(LifecycleEvent, String)> {
+        self.progress.take_events()
     }
 
     /// Records the enqueue delay of a round. Its first slice, which the scheduler started in the step of the

@@ -8,6 +8,7 @@ use std::time::Instant;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig, exponential_buckets};
 use warptape_engine::{Receipt, RecordTimes, Status};
 use warptape_kernels::device::Sample;
+use warptape_schemas::LifecycleEvent;
 
 /// Greatest number of signals kept for display.
 const LATEST_MAX: usize = 8;
@@ -47,6 +48,8 @@ pub struct Progress {
     /// Latencies of signals and commits.
     pub latencies: Latencies,
     latest: Mutex<VecDeque<Vec<u8>>>,
+    /// Events for the lifecycle topic, from other threads of the process.
+    events: Mutex<Vec<(LifecycleEvent, String)>>,
     engine: Mutex<EngineView>,
 }
 
@@ -183,6 +186,15 @@ impl Progress {
 
     pub(crate) fn change_engine(&self, change: impl FnOnce(&mut EngineView)) {
         change(&mut lock(&self.engine));
+    }
+
+    /// Passes on an event of the process, which the engine's thread writes to the lifecycle topic.
+    pub(crate) fn report(&self, event: LifecycleEvent, detail: String) {
+        lock(&self.events).push((event, detail));
+    }
+
+    pub(super) fn take_events(&self) -> Vec<(LifecycleEvent, String)> {
+        std::mem::take(&mut lock(&self.events))
     }
 
     pub(super) fn keep_latest<'a>(&self, newest_first: impl Iterator<Item = &'a [u8]>) {

@@ -18,6 +18,8 @@ use super::worker::Worker;
 
 /// Greatest number of fetches that wait for the engine.
 const FETCHES_MAX: usize = 2;
+/// Least time between two checks for requests while others commit.
+const GATHER: Duration = Duration::from_millis(5);
 /// Longest wait of one poll, which limits the delay of a command.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or the log does not answer.
@@ -227,6 +229,7 @@ fn open_reader(
     let name = |partition: &i32| TopicPartition { topic: topic.to_owned(), partition: *partition };
     let names: Vec<TopicPartition> = partitions.keys().map(name).collect();
     let mut consumer = log.reader(&names)?;
+    consumer.gather(GATHER);
     for (name, reading) in names.iter().zip(partitions.values()) {
         consumer.seek(name, reading.next)?;
     }

@@ -36,6 +36,10 @@ use crate::transaction::TransactionWriter;
 
 /// Longest sleep of the loop if nothing happens.
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
+/// Divisor that gives the least time between two reads of new ticks, from the time between two commits.
+const GATHER_SHARE: u64 = 20;
+/// Greatest such time.
+const GATHER_MAX: Duration = Duration::from_millis(5);
 
 /// Runs an engine until it is asked to stop, or fails. The topics must exist.
 pub fn run(
@@ -50,6 +54,13 @@ pub fn run(
     let result = shell.finish(core, result);
     process_log::ended(&result);
     result
+}
+
+/// Returns the least time between two reads of new ticks: a small share of the time that their outputs wait for a
+/// commit anyway.
+fn gathering(config: &Config) -> Duration {
+    let interval_ns = u64::try_from(config.times.commit_interval_ns).unwrap_or_default();
+    Duration::from_nanos(interval_ns / GATHER_SHARE).min(GATHER_MAX)
 }
 
 /// Finds the offset at which operators' commands continue: after the newest answered one, even if the group has
@@ -124,6 +135,7 @@ impl Shell {
         // Subscribing takes a place in the group, so a second process is refused here, before it fences the first one.
         let mut consumer = log.subscribe(&config.core.group, &[&config.core.topics.ticks])?;
         consumer.leave_headers();
+        consumer.gather(gathering(&config.core));
         // A journal is one chain, so its writer locks it, even against other groups.
         let journal_owner = log.claim(&format!("{}.writer", config.core.topics.journal))?;
         // The producer refuses larger records, so the limits are read before it exists.
@@ -246,6 +258,13 @@ impl Shell {
                 Ok(Event::Aborted { attempt, request, reason })
             }
             CommitEvent::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes what other threads of the process report.
+    fn write_events(&self) {
+        for (event, detail) in self.figures.take_events() {
+            self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
         }
     }
 
@@ -419,6 +438,7 @@ impl Outside for Shell {
 
 impl Waits for Shell {
     fn next(&mut self, _: &Core, wants: Wants) -> Result<Option<Event>, EngineError> {
+        self.write_events();
         let wait = self.wait(wants.wake_at_ns);
         let Threads {
             source,

@@ -86,6 +86,9 @@ fn a_signal_gives_the_terminal_back() {
     tmux.await_screen(&["sequence 0 "]);
     tmux.signal("TERM");
     tmux.await_end(0);
+    debug(&tmux, "");
+    tmux.await_screen(&["sequence 0 "]);
+    tmux.close();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use warptape_eventlog::{EventLog, OffsetRange, Record, SqliteLog, TopicPartition};
-use warptape_schemas::decode_signal;
+use warptape_schemas::{LifecycleEvent, decode_lifecycle, decode_signal};
 
 use super::outputs::records;
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
@@ -96,6 +96,13 @@ fn a_live_run_keeps_its_log_within_limits_and_loses_nothing_that_it_needs() {
     for (expected, found) in signals(&kept).iter().zip(signals(&log)) {
         assert!(!found.is_empty() && found.len() < expected.len(), "{} of {}", found.len(), expected.len());
         assert!(expected.ends_with(&found), "{:?}", found[0]);
+    }
+    for topic in ["ticks", "signals", "journal"] {
+        let removed = records(&log, "lifecycle", 0).into_iter().any(|record| {
+            let told = decode_lifecycle(&record.value).expect("a record of ours");
+            told.event == LifecycleEvent::RecordsRemoved && told.detail.starts_with(&format!("{topic}: "))
+        });
+        assert!(removed, "{topic}");
     }
     let (verified, _) = command(trimmed.path(), &["replay", "verify", "--outputs"]);
     assert!(verified.contains("identical"), "{verified}");

@@ -85,11 +85,30 @@ impl<'a> Tmux<'a> {
         self.command(&(command + after));
     }
 
-    /// Sends a signal to the command.
-    pub fn signal(&self, name: &str) {
+    /// Returns the process of the command.
+    fn process(&self) -> String {
         let shell = self.run(&["display-message", "-p", "#{pane_pid}"]).trim().to_owned();
         let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-        let process = children.expect("a shell").trim().to_owned();
+        children.expect("a shell").trim().to_owned()
+    }
+
+    /// Closes the terminal under the command, and waits until the command has ended.
+    #[track_caller]
+    pub fn close(self) {
+        let process = self.process();
+        let folder = Path::new("/proc").join(&process);
+        assert!(folder.exists(), "no process {process:?}");
+        drop(self);
+        let until = Instant::now() + DEADLINE;
+        while folder.exists() {
+            assert!(Instant::now() < until, "the command goes on without its terminal");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// Sends a signal to the command.
+    pub fn signal(&self, name: &str) {
+        let process = self.process();
         let status = Command::new("kill").args([&format!("-{name}"), &process]).status().expect("kill runs");
         assert!(status.success(), "no process {process:?}");
     }

@@ -274,6 +274,7 @@ fn a_lost_lane_is_on_page_and_screen_within_seconds() {
     );
     assert!(on_page < SHOWN_WITHIN, "{on_screen:?} on the screen, {on_page:?} on the page");
     println!("a lost lane is on the screen after {on_screen:?}, on the page after at most {on_page:?}");
+    tmux.close();
     drop(feed);
     run.stop("TERM");
 }

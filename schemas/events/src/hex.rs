@@ -1,4 +1,4 @@
-//! Bytes as lower-case hex digits.
+//! Bytes as lower-case hex digits. Records hold a hash's bytes, memory and JSON its digits.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cursor::Cursor;
 use crate::error::DecodeError;
-use crate::shape::{Shape, Shaped};
-use crate::wire::{Wire, put_bytes};
+use crate::shape::{Content, Named, Shape, Shaped};
+use crate::wire::Wire;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -22,6 +22,14 @@ pub fn text(bytes: &[u8]) -> String {
     digits(bytes).map(char::from).collect()
 }
 
+/// Returns the byte of each pair of digits; `None` if a character is not a lower-case hex digit, or there is an odd
+/// number.
+pub fn bytes(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    let value = |digit: u8| DIGITS.iter().position(|known| *known == digit).map(|value| value as u8);
+    pairs.iter().map(|[high, low]| Some(value(*high)? << 4 | value(*low)?)).collect()
+}
+
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     assert_eq!(N, 2 * bytes.len());
     let mut array = [0; N];
@@ -31,8 +39,8 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     array
 }
 
-/// The hex digits of a hash: a text of `N` characters without heap memory. A reader checks that there are `N` ASCII
-/// characters; [`Digits::are_hex`] checks that they are hex digits.
+/// The hex digits of a hash: a text of `N` characters without heap memory. JSON may hold any `N` ASCII characters;
+/// [`Digits::are_hex`] checks that they are hex digits. A record holds the hash as `N / 2` bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digits<const N: usize>([u8; N]);
@@ -96,18 +104,27 @@ impl<const N: usize> TryFrom<String> for Digits<N> {
     }
 }
 
+impl<const N: usize> Digits<N> {
+    const BYTES: Named = match N {
+        16 => Named { name: "Xxh3", doc: "An XXH3-64 hash, big-endian.", content: Content::Fixed(8) },
+        64 => Named { name: "Blake3", doc: "A BLAKE3 hash.", content: Content::Fixed(32) },
+        _ => panic!("hashes have 16 or 64 digits"),
+    };
+}
+
 impl<const N: usize> Shaped for Digits<N> {
-    const SHAPE: Shape = Shape::String;
+    const SHAPE: Shape = Shape::Named(&Self::BYTES);
 }
 
 impl<const N: usize> Wire<'_> for Digits<N> {
+    /// # Panics
+    /// The text is not of hex digits.
     fn put(&self, out: &mut Vec<u8>) {
-        put_bytes(&self.0, out);
+        out.extend(bytes(&self.0).expect("a hash has hex digits"));
     }
 
     fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
-        Self::try_from(cursor.bytes()?)
-            .map_err(|_| cursor.malformed("a hash that is not as long as its field, or not ASCII"))
+        cursor.take(N / 2).map(Self::of)
     }
 }
 
@@ -116,17 +133,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_read_back_and_texts_of_another_length_are_refused() {
-        let digits = Digits::<4>::of(&[0x0f, 0xa1]);
-        assert_eq!((&*digits, digits.are_hex(), Digits::<4>::zeros().are_hex()), ("0fa1", true, true));
-        let mut bytes = Vec::new();
-        digits.put(&mut bytes);
-        assert_eq!(bytes, b"\x080fa1");
-        assert_eq!(Digits::get(&mut Cursor::new(&bytes)), Ok(digits));
-        let upper = Digits::<4>::get(&mut Cursor::new(b"\x080FA1")).expect("4 characters");
-        assert!(!upper.are_hex());
-        for refused in [&b"\x060fa"[..], b"\x0a0fa1b", b"\x08\xc3\xa4\xc3\xa4"] {
-            assert!(Digits::<4>::get(&mut Cursor::new(refused)).is_err());
+    fn digits_are_bytes_in_records_and_text_elsewhere() {
+        let digits = Digits::<16>::of(&[0x0f, 0xa1, 2, 3, 4, 5, 6, 0xff]);
+        assert_eq!((&*digits, digits.are_hex()), ("0fa10203040506ff", true));
+        let mut record = Vec::new();
+        digits.put(&mut record);
+        assert_eq!(record, [0x0f, 0xa1, 2, 3, 4, 5, 6, 0xff]);
+        assert_eq!(Digits::get(&mut Cursor::new(&record)), Ok(digits));
+        assert!(Digits::<16>::get(&mut Cursor::new(&record[1..])).is_err());
+        assert_eq!(bytes(b"0fa1"), Some(vec![0x0f, 0xa1]));
+        for refused in ["0fa", "0FA1", "0g", "ä"] {
+            assert_eq!(bytes(refused.as_bytes()), None, "{refused}");
         }
+        let upper = Digits::<16>::try_from("0FA1020304050600".to_owned()).expect("16 characters");
+        assert!(!upper.are_hex());
+        assert!(Digits::<16>::try_from("0fa1".to_owned()).is_err());
     }
 }

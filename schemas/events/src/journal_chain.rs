@@ -20,10 +20,10 @@ pub const GENESIS_HASH: Digits<HASH_DIGITS> = Digits::zeros();
 
 /// Number of hex digits of a hash.
 const HASH_DIGITS: usize = 64;
-/// Bytes of the last field: two for its length, then the digits.
-const HASH_FIELD_SIZE: usize = 2 + HASH_DIGITS;
-/// The length 64 in Avro's encoding.
-const HASH_FIELD_LENGTH: [u8; 2] = [0x80, 0x01];
+/// Number of bytes of a hash: the last field.
+const HASH_BYTES: usize = HASH_DIGITS / 2;
+/// The length before the digits of a hash in Avro's encoding, in entries up to version 11.
+const DIGITS_LENGTH: [u8; 2] = [0x80, 0x01];
 
 /// Writes consecutive journal entries. A copy restores the state if a transaction is aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,35 +100,41 @@ impl JournalWriter {
 /// # Errors
 /// [`ChainError::Broken`] if it does not follow, [`ChainError::Unreadable`] if it is not a journal entry.
 pub fn check_chain(previous_hash: Digits<HASH_DIGITS>, payload: &[u8]) -> Result<(), ChainError> {
-    let (fingerprint, datum) = frame::split(payload)?;
-    match known::by_fingerprint(fingerprint) {
-        None => return Err(known::JOURNAL_ENTRY.unknown(fingerprint).into()),
-        Some(schema) if schema.name != known::JOURNAL_ENTRY.name => {
-            let expected = known::JOURNAL_ENTRY.name;
-            return Err(DecodeError::WrongSchema { found: schema.name, expected }.into());
-        }
-        Some(_) => {}
-    }
-    let Some((hashed, field)) = datum.split_last_chunk::<HASH_FIELD_SIZE>() else {
-        return Err(DecodeError::Truncated { length: datum.len() }.into());
-    };
-    let mut cursor = Cursor::new(field);
-    if !field.starts_with(&HASH_FIELD_LENGTH) {
-        return Err(cursor.malformed("no hash at the end of a journal entry").into());
-    }
-    let found = cursor.string()?;
+    let (hashed, found) = split(payload)?;
     let expected = hash(previous_hash, hashed);
-    if *found == *expected {
+    if found == expected {
         return Ok(());
     }
-    Err(ChainError::Broken { expected: expected.into(), found: found.to_owned() })
+    Err(ChainError::Broken { expected: expected.into(), found: found.into() })
 }
 
 /// Returns the hash at the end of a journal entry, which the next entry's hash includes. It does not decode the entry;
 /// `None` if the entry does not end with a hash.
 pub fn recorded_hash(payload: &[u8]) -> Option<Digits<HASH_DIGITS>> {
-    let (_, field) = payload.split_last_chunk::<HASH_FIELD_SIZE>()?;
-    Digits::get(&mut Cursor::new(field)).ok()
+    split(payload).ok().map(|(_, hash)| hash)
+}
+
+/// Returns the hashed part of an entry of any version, and its recorded hash.
+fn split(payload: &[u8]) -> Result<(&[u8], Digits<HASH_DIGITS>), DecodeError> {
+    let (fingerprint, datum) = frame::split(payload)?;
+    let version = match known::by_fingerprint(fingerprint) {
+        None => return Err(known::JOURNAL_ENTRY.unknown(fingerprint)),
+        Some(schema) if schema.name != known::JOURNAL_ENTRY.name => {
+            return Err(DecodeError::WrongSchema { found: schema.name, expected: known::JOURNAL_ENTRY.name });
+        }
+        Some(schema) => schema.version,
+    };
+    let truncated = DecodeError::Truncated { length: datum.len() };
+    if version > known::JOURNAL_ENTRY_11.version {
+        let (hashed, hash) = datum.split_last_chunk::<HASH_BYTES>().ok_or(truncated)?;
+        return Ok((hashed, Digits::of(hash)));
+    }
+    let (rest, digits) = datum.split_last_chunk::<HASH_DIGITS>().ok_or(truncated)?;
+    let hash = Digits::try_from(&digits[..]).ok().filter(Digits::are_hex);
+    match (rest.strip_suffix(&DIGITS_LENGTH), hash) {
+        (Some(hashed), Some(hash)) => Ok((hashed, hash)),
+        _ => Err(Cursor::new(digits).malformed("no hash at the end of a journal entry")),
+    }
 }
 
 /// Appends the same bytes as [`Wire`] does for a `Vec` of decisions.

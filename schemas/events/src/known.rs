@@ -61,7 +61,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 11, 0x0232_4f82_9c33_3d6e
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 12, 0x87f8_5ed0_272d_b267
 );
 known!(
     /// Stage state at an offset.
@@ -77,7 +77,7 @@ known!(
 );
 known!(
     /// An event in the life of a process.
-    LIFECYCLE, "Lifecycle", "lifecycle", 1, 0x3d07_b689_929f_5ab5
+    LIFECYCLE, "Lifecycle", "lifecycle", 2, 0x5246_5095_d07d_8e3a
 );
 
 known!(
@@ -105,6 +105,24 @@ known!(
     /// An event time that an operator, a process or a feed sets among the ticks.
     SET_EVENT_TIME, "SetEventTime", "set_event_time", 2, 0x1158_63e2_9e39_f917
 );
+
+/// Version 11 of journal entries, with hashes as hex digits.
+pub const JOURNAL_ENTRY_11: KnownSchema = KnownSchema {
+    name: "JournalEntry",
+    file: "journal_entry",
+    version: 11,
+    fingerprint: 0x0232_4f82_9c33_3d6e,
+    text: include_str!("../avro/old/journal_entry_11.avsc"),
+};
+
+/// Version 1 of lifecycle records, which knew no removed records.
+pub const LIFECYCLE_1: KnownSchema = KnownSchema {
+    name: "Lifecycle",
+    file: "lifecycle",
+    version: 1,
+    fingerprint: 0x3d07_b689_929f_5ab5,
+    text: include_str!("../avro/old/lifecycle_1.avsc"),
+};
 
 /// Version 1 of signals, still written for alerts of built-in indicators.
 pub const SIGNAL_1: KnownSchema = KnownSchema {
@@ -187,8 +205,18 @@ pub const CURRENT: [KnownSchema; 15] = [
     SET_EVENT_TIME,
 ];
 
-/// All earlier versions. At present each is still written; a version that is no longer written is listed only here.
-pub const OLD: [KnownSchema; 7] = STILL_WRITTEN;
+/// All earlier versions. A version that is no longer written is listed only here.
+pub const OLD: [KnownSchema; 9] = [
+    SIGNAL_1,
+    SIGNAL_4,
+    LATE_TICK_1,
+    SET_EVENT_TIME_1,
+    DEAD_LETTER_2,
+    RISK_REQUEST_3,
+    RISK_REQUEST_4,
+    JOURNAL_ENTRY_11,
+    LIFECYCLE_1,
+];
 
 /// Earlier versions that are still written for records without newer fields. Newer fields have `#[wire(since = N)]`,
 /// and the encoder chooses the version.

@@ -30,6 +30,8 @@ pub enum LifecycleEvent {
     LaneLost,
     /// A lane works, for the first time or again.
     LaneReady,
+    /// Retention removed the oldest records of a topic.
+    RecordsRemoved,
 }
 
 /// An event in the life of a process. It is not part of any transaction, because an abort must not erase its own

@@ -269,6 +269,22 @@ fn items_of_sized_blocks_get_what_came_later() {
 }
 
 #[test]
+fn hex_digits_become_bytes() {
+    let schema = |hash: &str| {
+        let text = r#"{"type": "record", "name": "One", "fields": [
+            {"name": "hash", "type": HASH}, {"name": "number", "type": "long"}]}"#;
+        Schema::parse_str(&text.replace("HASH", hash)).expect("a schema")
+    };
+    let part = Part::new(&schema(r#""string""#), &schema(r#"{"type": "fixed", "name": "Two", "size": 2}"#));
+    let part = part.expect("versions");
+    let rewritten = |text: &[u8]| part.rewrite(&[text, &[14]].concat()).map(Cow::into_owned);
+    assert_eq!(rewritten(b"\x080fa1"), Ok(vec![0x0f, 0xa1, 14]));
+    for refused in [&b"\x080fA1"[..], b"\x060fa", b"\x0a0fa12", b"\x0c0fa123", b"\x00"] {
+        assert!(matches!(rewritten(refused), Err(DecodeError::Malformed { .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_schema_that_takes_something_away_is_no_later_version() {
     let schema = |fields: &str| {
         let text = r#"{"type": "record", "name": "One", "fields": [FIELDS]}"#;

@@ -2,7 +2,7 @@
 
 use apache_avro::types::Value;
 use warptape_schemas::control::{ChoosePolicy, Control, ControlCommand, WeighTenant};
-use warptape_schemas::hex::Digits;
+use warptape_schemas::hex::{self, Digits};
 use warptape_schemas::journal::{Decision, Input, JournalEntry};
 use warptape_schemas::known;
 use warptape_schemas::signal::{Bar, INDICATORS, Signal};
@@ -211,7 +211,10 @@ fn journal_entries() {
         let record = published.read(&payload);
         assert_eq!(record.long("sequence"), entry.sequence);
         assert_eq!(record.long("at_ns"), entry.at_ns);
-        assert_eq!((record.text("state_hash"), record.text("hash")), (&*entry.state_hash, &*entry.hash));
+        for (name, digits) in [("state_hash", &*entry.state_hash), ("hash", &*entry.hash)] {
+            let Value::Fixed(_, bytes) = record.get(name) else { panic!("{name} is not fixed") };
+            assert_eq!(hex::text(bytes), digits, "{name}");
+        }
         let input = serde_json::to_value(&entry.input).expect("JSON");
         assert_eq!(record.branch("input"), input_branch(&entry.input));
         assert_same(record.get("input"), &input);

@@ -866,7 +866,7 @@ pub fn feeds() -> [Feed; 2] {
     [file, Feed { source: "synth symbols=500 seed=7".into(), ticks: 9, ..Feed::default() }]
 }
 
-pub const LIFECYCLE_EVENTS: [LifecycleEvent; 12] = [
+pub const LIFECYCLE_EVENTS: [LifecycleEvent; 13] = [
     LifecycleEvent::Unknown,
     LifecycleEvent::Started,
     LifecycleEvent::Restored,
@@ -879,6 +879,7 @@ pub const LIFECYCLE_EVENTS: [LifecycleEvent; 12] = [
     LifecycleEvent::PartitionRevoked,
     LifecycleEvent::LaneLost,
     LifecycleEvent::LaneReady,
+    LifecycleEvent::RecordsRemoved,
 ];
 
 pub fn lifecycle(event: LifecycleEvent) -> Lifecycle {

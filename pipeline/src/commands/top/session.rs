@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 
 use super::client::{Client, News, Subject, Wish, explain, poll, spawn};
 use super::keys::Action;
 use super::model::{Mode, Model};
 use super::screen::draw;
 use crate::cli::Interrupt;
-use crate::commands::full_screen::FullScreen;
+use crate::commands::full_screen::{FullScreen, Waited};
 use crate::terminal::Terminal;
 
 /// Longest wait for a key before answers and signals are checked.
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Draws if something has changed, waits for a key, and takes keys and answers in. Returns false if a key asks for
-    /// the end.
+    /// the end, or the terminal was closed.
     pub fn step(&mut self, wait: Duration) -> anyhow::Result<bool> {
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
             self.model.now = self.started.elapsed();
@@ -69,10 +69,16 @@ impl Session {
             self.drawn = Some(Instant::now());
         }
         let mut wait = wait;
-        while event::poll(wait)? {
-            (wait, self.drawn) = (Duration::ZERO, None);
-            if self.perform(event::read()?)? {
-                return Ok(false);
+        loop {
+            match self.screen.keys.next(wait)? {
+                Waited::Nothing => break,
+                Waited::Event(event) => {
+                    (wait, self.drawn) = (Duration::ZERO, None);
+                    if self.perform(event)? {
+                        return Ok(false);
+                    }
+                }
+                Waited::Closed => return Ok(false),
             }
         }
         self.model.now = self.started.elapsed();

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use anyhow::bail;
+use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind};
 use warptape_replay::debugger::{Found, Stepper};
 use warptape_replay::history::Bound;
 
@@ -12,7 +12,7 @@ use super::screen::draw;
 use super::view::View;
 use crate::cli::{DebugArgs, Interrupt};
 use crate::commands::columns::utc;
-use crate::commands::full_screen::{FullScreen, is_interrupt};
+use crate::commands::full_screen::{FullScreen, Waited, is_interrupt};
 use crate::terminal::Terminal;
 
 /// Longest wait for a key before signals are checked again.
@@ -52,12 +52,14 @@ impl Session<'_, '_> {
     fn take_keys(&mut self) -> anyhow::Result<()> {
         loop {
             self.screen.terminal.draw(|frame| draw(frame, &self.app, &self.view, None))?;
-            while !event::poll(LOOK)? {
-                if self.interrupt.is_set() {
-                    return Ok(());
+            let event = loop {
+                match self.screen.keys.next(LOOK)? {
+                    Waited::Event(event) => break event,
+                    Waited::Nothing if !self.interrupt.is_set() => {}
+                    Waited::Nothing | Waited::Closed => return Ok(()),
                 }
-            }
-            let action = match event::read()? {
+            };
+            let action = match event {
                 Event::Key(key) if key.kind != KeyEventKind::Release => self.app.key(key),
                 _ => Action::Redraw,
             };
@@ -108,7 +110,7 @@ impl Session<'_, '_> {
             shown = Instant::now();
             let words =
                 format!("offset {offset} of {} to {}; press any key to stop", range.first, range.next - 1);
-            match show_progress(&mut screen.terminal, app, view, &words) {
+            match show_progress(screen, app, view, &words) {
                 Ok(key) => {
                     *quits |= key.is_some_and(is_interrupt);
                     key.is_none() && !interrupt.is_set()
@@ -175,16 +177,18 @@ fn place(bound: Bound) -> String {
 
 /// Shows the progress of a search. Returns a key pressed meanwhile, which stops the search.
 fn show_progress(
-    terminal: &mut DefaultTerminal,
+    screen: &mut FullScreen,
     app: &App,
     view: &View,
     words: &str,
 ) -> anyhow::Result<Option<KeyEvent>> {
-    terminal.draw(|frame| draw(frame, app, view, Some(words)))?;
-    while event::poll(Duration::ZERO)? {
-        if let Event::Key(key) = event::read()? {
-            return Ok(Some(key));
+    screen.terminal.draw(|frame| draw(frame, app, view, Some(words)))?;
+    loop {
+        match screen.keys.next(Duration::ZERO)? {
+            Waited::Event(Event::Key(key)) => return Ok(Some(key)),
+            Waited::Event(_) => {}
+            Waited::Nothing => return Ok(None),
+            Waited::Closed => bail!("the terminal was closed"),
         }
     }
-    Ok(None)
 }
