@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition, UNREADABLE_BATCH_HEADER,
+    Consumer, Fetched, LogError, OffsetRange, Record, Selection, TopicPartition, UNREADABLE_BATCH_HEADER,
 };
 use warptape_schemas::{REGISTRY_HEADER_SIZE, registry_id_of, to_single_object};
 
@@ -184,6 +184,10 @@ impl Consumer for FramedConsumer {
     /// Headers are still read internally, because they may name schemas.
     fn leave_headers(&mut self) {
         self.headers_left = true;
+    }
+
+    fn select(&mut self, selection: &Selection) -> bool {
+        self.consumer.select(selection)
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
