@@ -1,4 +1,4 @@
-//! What records are about, and the records that a reader looks for.
+//! Subjects of records, and the records that a reader looks for.
 
 use std::borrow::Cow;
 

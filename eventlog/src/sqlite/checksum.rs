@@ -150,7 +150,7 @@ mod tests {
             -4_703_616_617_949_654_131,
             9_212_459_633_706_218_217,
             -8_960_651_052_897_871_790,
-            0,
+            958_874_452,
         ];
         assert_eq!(found, expected);
     }
@@ -184,6 +184,8 @@ mod tests {
             of_placed(1, 2, 3, 4, b"v", 6),
             of_placed(1, 2, 3, 4, b"w", 5),
             of_placed(1, 2, 3, 5, b"v", 5),
+            of_statistics(1, 2, 3, 4, b"v").into(),
+            of_statistics(1, 2, 3, 5, b"v").into(),
         ];
         let mut unique = sums.to_vec();
         unique.sort_unstable();

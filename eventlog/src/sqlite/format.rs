@@ -6,7 +6,8 @@
 //! topics(topic_id, name, partitions, compacted)         every topic
 //! partitions(topic_id, partition, next_offset, rows)    ends of partitions; topic 0: counts of the log itself;
 //!                                                       partition -1: a topic's record clock, if not the writers'
-//! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
+//! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge;
+//!                                                       with statistics of the block, count is negative
 //! records_T_P(offset, timestamp_ns, key, headers, value)  the same for a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
 //! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records were removed, damaged or lost

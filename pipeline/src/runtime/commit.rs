@@ -39,13 +39,10 @@ pub fn records_of<'a>(
     let at_ns = request.sealed_at_ns;
     let sealed = request.sealed.iter().flat_map(move |sealed| {
         let partition = sealed.partition;
-        let signals = sealed
-            .signals
-            .iter()
-            .map(move |signal| NewRecord {
-                about: about_signal(signal.bytes),
-                ..record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes)
-            });
+        let signals = sealed.signals.iter().map(move |signal| NewRecord {
+            about: about_signal(signal.bytes),
+            ..record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes)
+        });
         let side_outputs = sealed.side_outputs.iter().map(move |side_output| match side_output.topic {
             SideTopic::Late => NewRecord {
                 about: about_late(&side_output.bytes),
@@ -66,11 +63,9 @@ pub fn records_of<'a>(
         });
         signals.chain(side_outputs).chain(snapshots).chain(risk_results)
     });
-    let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
-        NewRecord {
-            about: Some(About::at(*at_ns)),
-            ..record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
-        }
+    let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| NewRecord {
+        about: Some(About::at(*at_ns)),
+        ..record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
     };
     let answers = request.control.results.iter().map(move |(key, bytes)| {
         record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
