@@ -8,7 +8,7 @@
 //! length of statistics u16, check u32, statistics: least time i64, greatest time i64, filter of keys
 //! ```
 //!
-//! The filter is a Bloom filter of [`BITS`] bits per key. An empty one contains every key. A reader that skips a block
+//! The filter is a Bloom filter in which a key sets [`BITS`] bits. An empty one contains every key. A reader that skips a block
 //! cannot verify the row's checksum, which covers the block. So `check` covers the statistics and the row's place.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,15 +20,17 @@ use crate::{About, Selection};
 /// Bytes before the statistics. Below: of the times.
 const HEAD_BYTES: usize = 6;
 const TIMES_BYTES: usize = 16;
-/// Largest filter in bytes.
+/// Largest filter in bytes. Below: least size of a filter of few keys, if the block has room for it.
 const FILTER_BYTES_MAX: usize = 1 << 10;
+const FILTER_BYTES_MIN: usize = 4;
 /// Statistics take at most this fraction of their block.
 const BLOCK_SHARE: usize = 50;
 /// Bits of a filter per key: about 1 of 100 other keys seems to be in it. Below: least bits of a smaller filter.
 const BITS_PER_KEY: usize = 10;
 const BITS_PER_KEY_MIN: usize = 5;
-/// Bits that a key sets.
-const BITS: u64 = 6;
+/// Number of bits that a key sets. Below: factor between the hashes that choose them, 2^64 over the golden ratio.
+const BITS: usize = 6;
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Most bytes of a row with statistics that refers to a segment.
 pub(super) const REFERENCE_BYTES_MAX: usize = HEAD_BYTES + TIMES_BYTES + FILTER_BYTES_MAX + REFERENCE_BYTES;
@@ -104,7 +106,8 @@ fn filter_of(mut keys: Vec<u64>, bytes_max: usize) -> Vec<u8> {
     keys.sort_unstable();
     keys.dedup();
     // A filter of no key is not empty, because an empty one contains all.
-    let bytes = (keys.len() * BITS_PER_KEY).div_ceil(8).max(1).min(bytes_max);
+    let bytes_min = if keys.is_empty() { 1 } else { FILTER_BYTES_MIN };
+    let bytes = (keys.len() * BITS_PER_KEY).div_ceil(8).max(bytes_min).min(bytes_max);
     if bytes * 8 < keys.len() * BITS_PER_KEY_MIN {
         return Vec::new();
     }
@@ -117,10 +120,11 @@ fn filter_of(mut keys: Vec<u64>, bytes_max: usize) -> Vec<u8> {
 
 /// Returns the bits of a key: index of the byte, and mask.
 fn places(key: u64, filter_bytes: usize) -> impl Iterator<Item = (usize, u8)> {
-    // A step of 0 would set one bit alone.
-    let (start, step) = (key & u64::from(u32::MAX), key >> 32 | 1);
-    (0..BITS).map(move |number| {
-        let bit = (start + number * step) % (filter_bytes as u64 * 8);
+    let bits = filter_bytes as u64 * 8;
+    // The high half of each product depends on all bits of the key's hash.
+    let products = std::iter::successors(Some(key), |product| Some(product.wrapping_mul(FACTOR)));
+    products.skip(1).take(BITS).map(move |product| {
+        let bit = ((product >> 32) * bits) >> 32;
         ((bit / 8) as usize, 1 << (bit % 8))
     })
 }
@@ -284,6 +288,6 @@ mod tests {
     /// Filters are stored in files, so the bits of a key never change.
     #[test]
     fn filters_stay_what_they_are() {
-        assert_eq!(filter_of(vec![xxh3_64(b"V:A"), xxh3_64(b"V:B")], 100), [152, 105, 164]);
+        assert_eq!(filter_of(vec![xxh3_64(b"V:A"), xxh3_64(b"V:B")], 100), [10, 69, 49, 36]);
     }
 }
