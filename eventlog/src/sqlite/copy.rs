@@ -210,6 +210,7 @@ impl Partition<'_> {
                 rows += 1;
                 if let (Some(statistics), Some(Ok(first))) = (statistics, stored.clone().next()) {
                     self.begin_described(statistics, first.offset)?;
+                    progress(first.offset.unsigned_abs());
                 }
                 for record in stored.flatten() {
                     if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {
