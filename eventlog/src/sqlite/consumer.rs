@@ -82,7 +82,7 @@ pub(super) struct SqliteConsumer {
 enum Turn {
     /// Records, or partitions.
     Fetched(Fetched),
-    /// No record is selected so far, and unread ones are left.
+    /// Records were passed over, and none of them is selected.
     Searched,
     /// Nothing is left.
     Ended,
@@ -428,11 +428,9 @@ impl Consumer for SqliteConsumer {
             }
             let left = deadline
                 .map_or(LOOK_INTERVAL_MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            // A caller that looks for some records may have reached its end.
+            if left.is_zero() || matches!(turn, Turn::Searched) {
                 return Ok(Fetched::Idle);
-            }
-            if matches!(turn, Turn::Searched) {
-                continue;
             }
             self.file.watch.ensure();
             timed_out = !self.wake.wait(commits, self.interval.min(left));
