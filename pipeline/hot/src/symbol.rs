@@ -127,7 +127,7 @@ pub fn from_log(
     // The key of a signal is its symbol.
     let selection =
         Selection { key: Some(symbol.as_bytes().to_vec()), by_own_key: true, ..Selection::default() };
-    let mut found: BTreeMap<String, SignalValue> = BTreeMap::new();
+    let (describer, mut found) = (Describer::new(), BTreeMap::<String, SignalValue>::new());
     for partition in 0..partitions(log, &config.signals)? {
         let mut latest = Latest::default();
         let source = TopicPartition { topic: config.signals.clone(), partition };
@@ -139,8 +139,7 @@ pub fn from_log(
         })?;
         let assigned = journals.iter().find_map(|journal| journal.assigned().get(&partition));
         let groups = assigned.map_or(config.groups_per_partition, |assigned| assigned.groups);
-        for (_, fields) in latest.take(&Describer::new(), partition, |symbol| config.group_of(symbol, groups))
-        {
+        for (_, fields) in latest.take(&describer, partition, |symbol| config.group_of(symbol, groups)) {
             for (field, value) in fields {
                 if found.get(&field).is_none_or(|there| there.offset < value.offset) {
                     found.insert(field, value);
