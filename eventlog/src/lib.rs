@@ -240,8 +240,8 @@ pub trait Consumer: Send {
     /// Declares that the caller ignores headers: from now on, records may come without them, which is faster on Kafka.
     fn leave_headers(&mut self) {}
     /// Tells which records the caller looks for from now on. The log may leave out others, which moves the position past
-    /// them, and a poll ends without records and before its timeout once it has passed over some. Returns false if the log delivers all records nevertheless, as
-    /// Kafka does.
+    /// them. A poll that leaves out records may end without any, before its timeout. Returns false if the log delivers
+    /// all records nevertheless, as Kafka does.
     fn select(&mut self, _selection: &Selection) -> bool {
         false
     }

@@ -230,12 +230,15 @@ fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
 
-/// The scale of each symbol's first price.
+/// The scale of each symbol's first price, and the symbols of each record.
 #[derive(Debug, Default)]
 struct FirstScales {
     symbols: SymbolTable,
     /// Scales, indexed by the symbols' numbers.
     scales: Vec<u8>,
+    /// Number of each symbol's last record, indexed alike. Below: number of records.
+    last_records: Vec<u64>,
+    records: u64,
 }
 
 impl FirstScales {
@@ -247,8 +250,18 @@ impl FirstScales {
         let index = symbol as usize;
         if index == self.scales.len() {
             self.scales.push(tick.scales.price);
+            self.last_records.push(0);
         }
         (symbol, (self.scales[index] != tick.scales.price).then_some(&tick.symbol))
+    }
+
+    /// Returns each symbol of a record once.
+    fn distinct(&mut self, symbols: impl Iterator<Item = u32>) -> Vec<u32> {
+        self.records += 1;
+        let is_first = |symbol: &u32| {
+            std::mem::replace(&mut self.last_records[*symbol as usize], self.records) != self.records
+        };
+        symbols.filter(is_first).collect()
     }
 }
 
@@ -259,9 +272,7 @@ impl TickTransaction {
         let mut ticks = record.ticks.as_slice();
         for run in alone.chunk_by(|(_, one), (_, next)| one == next) {
             let (of_run, others) = ticks.split_at(run.len());
-            let mut symbols: Vec<u32> = run.iter().map(|(symbol, _)| *symbol).collect();
-            symbols.sort_unstable();
-            symbols.dedup();
+            let symbols = self.first_scales.distinct(run.iter().map(|(symbol, _)| *symbol));
             self.add_record(record.partition, of_run, symbols)?;
             ticks = others;
         }

@@ -94,7 +94,7 @@ fn filters_print_what_a_filter_of_all_lines_leaves() {
     }
     texts(&warptape(path, &["log", "backup", "copy.db", "--log", "sqlite:w.db"]), 0);
     let mut random = Random(7);
-    for (topic, time) in [("ticks", "event_time_ns"), ("signals", "bar_end_ns")] {
+    for (topic, time) in [("ticks", "event_time_ns"), ("signals", "bar_end_ns"), ("late", "event_time_ns")] {
         let (all, _) = tail(path, &LOG, topic, &[]);
         let values: Vec<Value> = all.values().flatten().map(|line| json(line)).collect();
         let symbol = |value: &Value| value["record"]["symbol"].as_str().expect("a symbol").to_owned();
