@@ -25,7 +25,8 @@ use crate::{Consumer, Fetched, LogError, OffsetRange, Record, Selection, TopicPa
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest wait between two checks for commits of other processes.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
-/// Most rows that one read of a partition passes over before others have their turn, if the caller looks for some records.
+/// Most rows of a partition that are passed over before other partitions have their turn, if the caller looks for some
+/// records.
 const SEARCHED_ROWS_MAX: usize = 1_024;
 const DOING: &str = "reading records";
 
