@@ -6,7 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Consumer, EventLog, Fetched, LogError, NewRecord, Producer, Record, TopicPartition, TopicSpec};
+use crate::{
+    About, Consumer, EventLog, Fetched, LogError, NewRecord, Producer, Record, Selection, TopicPartition,
+    TopicSpec,
+};
 
 /// Longest wait for a record or event that must arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(120);
@@ -36,6 +39,10 @@ pub const CHECKS: &[Check] = &[
     ("positions reach the end", positions_reach_the_end),
     ("polls respect their limits", polls_respect_their_limits),
     ("partitions take turns", partitions_take_turns),
+    (
+        "a selection comes and the position reaches the end",
+        a_selection_comes_and_the_position_reaches_the_end,
+    ),
     ("a waiting poll wakes", a_waiting_poll_wakes),
     ("a newer producer fences", a_newer_producer_fences),
     ("compaction keeps the newest of each key", compaction_keeps_the_newest_of_each_key),
@@ -447,6 +454,33 @@ fn turns_of_three(log: &dyn EventLog, count: usize) -> Option<[usize; 3]> {
         }
     }
     Some(turns)
+}
+
+fn a_selection_comes_and_the_position_reaches_the_end(log: &dyn EventLog) {
+    topic(log, "select", 1, false);
+    let mut producer = log.producer("select").unwrap();
+    for number in 0..40_u8 {
+        let (keys, value) = (vec![vec![number % 10].into()], vec![number; 5_000]);
+        let about = Some(About { keys, ..About::at(number.into()) });
+        commit(&mut *producer, [NewRecord { about, ..record("select", 0, value) }]);
+    }
+    let source = at("select", 0);
+    let end = log.offsets(&source).unwrap().next;
+    let mut reader = log.reader(std::slice::from_ref(&source)).unwrap();
+    let (key, since_ns) = (Some(vec![3]), Some(20));
+    let is_selective = reader.select(&Selection { key, since_ns, ..Selection::default() });
+    let (mut selected, mut others) = (Vec::new(), 0);
+    let started = Instant::now();
+    while reader.position(&source).unwrap() < end {
+        assert!(started.elapsed() < ARRIVAL_MAX, "the end {end} was not reached");
+        let Fetched::Records { records, .. } = reader.poll(POLL, ANY, ANY).unwrap() else { continue };
+        for number in records.iter().map(|record| record.value[0]) {
+            if number % 10 == 3 && number >= 20 { selected.push(number) } else { others += 1 }
+        }
+    }
+    assert_eq!(selected, [23, 33]);
+    // A log that leaves out others may deliver some, such as those of its first blocks.
+    assert_eq!(others < 38, is_selective, "{others} other records");
 }
 
 fn a_waiting_poll_wakes(log: &dyn EventLog) {

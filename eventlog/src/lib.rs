@@ -12,6 +12,7 @@ pub mod background;
 pub mod conformance;
 mod error;
 pub mod kafka;
+mod selection;
 mod sigbus;
 pub mod sqlite;
 mod topic;
@@ -19,6 +20,7 @@ mod url;
 
 pub use error::LogError;
 pub use kafka::{KafkaLog, KafkaOptions};
+pub use selection::{About, Selection};
 pub use sigbus::say_before_sigbus;
 pub use sqlite::{Durability, SqliteLog};
 pub use topic::{PARTITIONS_MAX, TOPIC_NAME_BYTES_MAX};
@@ -78,6 +80,8 @@ pub struct NewRecord<'a> {
     pub timestamp_ns: i64,
     /// Payload.
     pub value: Cow<'a, [u8]>,
+    /// Subject, for readers that look for some records; `None` if the record may be about anything.
+    pub about: Option<About<'a>>,
 }
 
 /// Result of a poll.
@@ -238,6 +242,12 @@ pub trait Consumer: Send {
     /// Sets the least time between two checks for new commits, so that records of many small commits are read together.
     /// After a longer silence, a commit is found at once. Kafka has `fetch.min.bytes` instead.
     fn gather(&mut self, _interval: Duration) {}
+    /// Tells which records the caller looks for from now on. The log may leave out others, which moves the position past
+    /// them. A poll that leaves out records may end without any, before its timeout. Returns false if the log delivers
+    /// all records nevertheless, as Kafka does.
+    fn select(&mut self, _selection: &Selection) -> bool {
+        false
+    }
     /// Delivers no more records of these partitions until they are resumed. In this call, in `resume` and in `seek`,
     /// revoked partitions are allowed and have no effect.
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError>;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use warptape_eventlog::{EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
+use warptape_eventlog::{About, EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::{Scales, Tick, TickKind};
 use warptape_schemas::{
     EncodeError, SetEventTime, SymbolTable, encode_scaled_tick_batch, encode_set_event_time, encode_tick,
@@ -93,6 +93,10 @@ struct EncodedRecord {
     key: Option<String>,
     timestamp_ns: i64,
     value: Vec<u8>,
+    /// Symbols of the ticks, as numbers of the transaction's table, each once.
+    symbols: Vec<u32>,
+    /// Least and greatest time that readers compare.
+    times: (i64, i64),
 }
 
 impl Publisher {
@@ -226,41 +230,56 @@ fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
 
-/// The scale of each symbol's first price.
+/// The scale of each symbol's first price, and the symbols of each record.
 #[derive(Debug, Default)]
 struct FirstScales {
     symbols: SymbolTable,
     /// Scales, indexed by the symbols' numbers.
     scales: Vec<u8>,
+    /// Number of each symbol's last record, indexed alike. Below: number of records.
+    last_records: Vec<u64>,
+    records: u64,
 }
 
 impl FirstScales {
     /// Returns the symbol of a tick whose price has another scale than the symbol's first price. Such a price may not
     /// be comparable with the earlier ones, and its record then becomes a dead letter. So such ticks get their own
     /// records.
-    fn is_alone<'a>(&mut self, tick: &'a Tick) -> Option<&'a str> {
-        let symbol = self.symbols.intern(&tick.symbol) as usize;
-        if symbol == self.scales.len() {
+    fn is_alone<'a>(&mut self, tick: &'a Tick) -> (u32, Option<&'a str>) {
+        let symbol = self.symbols.intern(&tick.symbol);
+        let index = symbol as usize;
+        if index == self.scales.len() {
             self.scales.push(tick.scales.price);
+            self.last_records.push(0);
         }
-        (self.scales[symbol] != tick.scales.price).then_some(&tick.symbol)
+        (symbol, (self.scales[index] != tick.scales.price).then_some(&tick.symbol))
+    }
+
+    /// Returns each symbol of a record once.
+    fn distinct(&mut self, symbols: impl Iterator<Item = u32>) -> Vec<u32> {
+        self.records += 1;
+        let is_first = |symbol: &u32| {
+            std::mem::replace(&mut self.last_records[*symbol as usize], self.records) != self.records
+        };
+        symbols.filter(is_first).collect()
     }
 }
 
 impl TickTransaction {
     fn add(&mut self, record: &TickRecord) -> Result<(), PublishError> {
-        let alone: Vec<Option<&str>> =
+        let alone: Vec<(u32, Option<&str>)> =
             record.ticks.iter().map(|tick| self.first_scales.is_alone(tick)).collect();
         let mut ticks = record.ticks.as_slice();
-        for run in alone.chunk_by(|one, next| one == next) {
+        for run in alone.chunk_by(|(_, one), (_, next)| one == next) {
             let (of_run, others) = ticks.split_at(run.len());
-            self.add_record(record.partition, of_run)?;
+            let symbols = self.first_scales.distinct(run.iter().map(|(symbol, _)| *symbol));
+            self.add_record(record.partition, of_run, symbols)?;
             ticks = others;
         }
         Ok(())
     }
 
-    fn add_record(&mut self, partition: i32, ticks: &[Tick]) -> Result<(), PublishError> {
+    fn add_record(&mut self, partition: i32, ticks: &[Tick], symbols: Vec<u32>) -> Result<(), PublishError> {
         let mut value = Vec::new();
         let encoded = match ticks {
             ticks if ticks.iter().any(needs_scales) => encode_scaled_tick_batch(ticks, &mut value),
@@ -271,7 +290,9 @@ impl TickTransaction {
         // A batch may contain many symbols, so only a single tick has a key.
         let key = if let [tick] = ticks { Some(tick.symbol.clone()) } else { None };
         let timestamp_ns = self.stamp_ns.unwrap_or_else(wall_clock_ns);
-        self.records.push(EncodedRecord { partition, key, timestamp_ns, value });
+        let times_ns = ticks.iter().map(|tick| tick.event_time_ns);
+        let times = (times_ns.clone().min().unwrap_or_default(), times_ns.max().unwrap_or_default());
+        self.records.push(EncodedRecord { partition, key, timestamp_ns, value, symbols, times });
         self.ticks += ticks.len() as u64;
         Ok(())
     }
@@ -279,8 +300,17 @@ impl TickTransaction {
     fn add_word(&mut self, partition: i32, set: &SetEventTime) {
         let mut value = Vec::new();
         encode_set_event_time(set, &mut value);
-        self.records.push(EncodedRecord { partition, key: None, timestamp_ns: wall_clock_ns(), value });
+        let timestamp_ns = wall_clock_ns();
+        let (symbols, times) = (Vec::new(), (timestamp_ns, timestamp_ns));
+        self.records.push(EncodedRecord { partition, key: None, timestamp_ns, value, symbols, times });
         self.words += 1;
+    }
+
+    /// Describes a record for readers of some symbols or times.
+    fn about<'a>(&'a self, record: &EncodedRecord) -> About<'a> {
+        let name = |symbol: &u32| Cow::Borrowed(self.first_scales.symbols.name(*symbol).as_bytes());
+        let (least_ns, greatest_ns) = record.times;
+        About { keys: record.symbols.iter().map(name).collect(), least_ns, greatest_ns }
     }
 
     fn begin_next(&mut self) {
@@ -305,6 +335,7 @@ impl Transaction for TickTransaction {
                 headers: Cow::default(),
                 timestamp_ns: record.timestamp_ns,
                 value: record.value.as_slice().into(),
+                about: Some(self.about(record)),
             })?;
         }
         for (key, value) in &self.feeds {

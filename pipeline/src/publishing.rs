@@ -39,6 +39,7 @@ impl Transaction for Placed {
                 timestamp_ns: wall_clock_ns(),
                 headers: headers.as_slice().into(),
                 value: value.as_slice().into(),
+                ..NewRecord::default()
             })?;
         }
         Ok(())

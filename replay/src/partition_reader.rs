@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use warptape_eventlog::{
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Record, Selection, TopicPartition,
+};
 use warptape_schemas::journal::JournalEntry;
 use warptape_schemas::{DecodeError, decode_journal_entry};
 
@@ -32,6 +34,11 @@ impl PartitionReader {
         let mut consumer = log.reader(std::slice::from_ref(&source))?;
         consumer.seek(&source, range.first)?;
         Ok(Self { source, url: log.url(), consumer, fetched: VecDeque::new(), end: range.next })
+    }
+
+    /// Lets the log leave out records that are not selected. The caller still filters.
+    pub(crate) fn select(&mut self, selection: &Selection) {
+        self.consumer.select(selection);
     }
 
     /// Extends the reader to another end, which must not be before the current one.

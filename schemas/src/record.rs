@@ -35,6 +35,8 @@ pub struct SignalHead<'a> {
     pub kind: SignalKind,
     /// Specification of the bar.
     pub bar_spec: &'a str,
+    /// End of the bar, ns since the epoch.
+    pub bar_end_ns: i64,
 }
 
 /// Reads the first fields of a signal in a version that is still written. The other fields are not checked; reading them
@@ -46,11 +48,9 @@ pub fn decode_signal_head(payload: &[u8]) -> Result<SignalHead<'_>, DecodeError>
         Err(error) => error,
     })?;
     let mut cursor = Cursor::new(datum);
-    Ok(SignalHead {
-        symbol: cursor.string()?,
-        kind: SignalKind::get(&mut cursor)?,
-        bar_spec: cursor.string()?,
-    })
+    let (symbol, kind, bar_spec) = (cursor.string()?, SignalKind::get(&mut cursor)?, cursor.string()?);
+    let _bar_start_ns = cursor.long()?;
+    Ok(SignalHead { symbol, kind, bar_spec, bar_end_ns: cursor.long()? })
 }
 
 /// Reads a journal entry. [`crate::check_chain`] checks that it follows another one.

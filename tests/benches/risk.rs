@@ -290,6 +290,7 @@ impl Run {
                     headers: Default::default(),
                     timestamp_ns: record.timestamp_ns,
                     value: record.value.as_slice().into(),
+                    ..NewRecord::default()
                 };
                 feed.send(record).expect("the log takes it");
             }
@@ -345,6 +346,7 @@ fn ask(log: &Arc<dyn EventLog>, streams: &[Stream], is_over: &Receiver<()>) -> B
                 headers: Default::default(),
                 timestamp_ns: created_ns,
                 value: value.into(),
+                ..NewRecord::default()
             };
             producer.send(record).expect("the log takes it");
             producer.commit().expect("the log takes it");

@@ -9,11 +9,12 @@
 
 use super::limits::LARGE_BLOCK_BYTES;
 use super::reference::{Placed, Reference};
+use super::statistics::Gathered;
 use super::{checksum, headers};
-use crate::{NewRecord, Record};
+use crate::{About, NewRecord, Record};
 
 /// Length in bytes from which the next record begins a new block. Reading one record reads its whole block.
-const BLOCK_BYTES: usize = 64 << 10;
+pub(super) const BLOCK_BYTES: usize = 64 << 10;
 /// Size of the numbers before a record's key, headers and value, in bytes.
 pub(super) const HEAD_BYTES: usize = 20;
 
@@ -29,6 +30,9 @@ pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     /// Its place in a segment; `None` if its row has the bytes.
     pub(super) placed: Option<Placed>,
+    gathered: Gathered,
+    /// True if the next record begins a new block.
+    is_closed: bool,
 }
 
 /// A record as stored in the log.
@@ -45,29 +49,52 @@ pub(super) struct StoredRecord<'a> {
 impl Blocks {
     pub(super) fn push(&mut self, record: &NewRecord<'_>) {
         let headers = headers::encode(&record.headers).unwrap_or_default();
-        self.push_stored(&StoredRecord {
+        let stored = StoredRecord {
             offset: 0,
             timestamp_ns: record.timestamp_ns,
             key: record.key.as_deref(),
             headers: &headers,
             value: &record.value,
-        });
+        };
+        self.push_about(&stored, record.about.as_ref());
     }
 
     /// Appends a stored record. Its offset is ignored: records are consecutive.
     pub(super) fn push_stored(&mut self, record: &StoredRecord<'_>) {
+        self.push_about(record, None);
+    }
+
+    /// Begins a block with these statistics of another log, for records that were a block there.
+    pub(super) fn begin_described(&mut self, statistics: &[u8]) {
+        let gathered = Gathered::Kept(statistics.to_vec());
+        self.0.push(Block { gathered, ..Block::default() });
+    }
+
+    /// Makes the next record begin a block.
+    pub(super) fn end_block(&mut self) {
+        if let Some(block) = self.0.last_mut() {
+            block.is_closed = true;
+        }
+    }
+
+    /// Returns true if some block may be stored with statistics.
+    pub(super) fn may_have_statistics(&self) -> bool {
+        self.0.iter().any(|block| block.gathered.may_fit(block.bytes.len()))
+    }
+
+    fn push_about(&mut self, record: &StoredRecord<'_>, about: Option<&About<'_>>) {
         let &StoredRecord { timestamp_ns, key, headers, value, .. } = record;
         let bytes = HEAD_BYTES + key.map_or(0, <[u8]>::len) + headers.len() + value.len();
         match self.0.last() {
             None => self.0.push(Block::default()),
-            // A block that an attempt to commit has placed stays as it is.
-            Some(block) if block.placed.is_some() || block.bytes.len() + bytes > BLOCK_BYTES => {
+            Some(block) if block.is_full(bytes) => {
                 self.0.push(Block { bytes: Vec::with_capacity(BLOCK_BYTES), ..Block::default() });
             }
             Some(_) => {}
         }
         let block = self.0.last_mut().expect("there is one by now");
         block.count += 1;
+        block.gathered.add(key, about);
         let mut head = [0; HEAD_BYTES];
         head[..8].copy_from_slice(&timestamp_ns.to_le_bytes());
         let lengths = [key.map_or(0, |key| key.len() + 1), headers.len(), value.len()];
@@ -96,6 +123,18 @@ impl Blocks {
 }
 
 impl Block {
+    /// Returns true if a record of so many bytes begins another block.
+    fn is_full(&self, bytes: usize) -> bool {
+        // A block that an attempt to commit has placed stays as it is.
+        let is_too_long = self.count > 0 && self.bytes.len() + bytes > BLOCK_BYTES;
+        self.placed.is_some() || self.is_closed || is_too_long
+    }
+
+    /// Returns its statistics; `None` if too little is known, or if it is too small for them.
+    pub(super) fn statistics(&self) -> Option<Vec<u8>> {
+        self.gathered.encode(self.bytes.len())
+    }
+
     /// Returns true if a segment should hold the bytes, and none does yet.
     pub(super) fn is_to_be_placed(&self) -> bool {
         self.bytes.len() >= LARGE_BLOCK_BYTES && self.placed.is_none()
@@ -260,7 +299,7 @@ mod tests {
             read(7, block, &block.bytes[..length]).expect_err("a cut block was read");
         }
         for count in [-1, 0, 2, 4] {
-            let wrong = Block { count, bytes: block.bytes.clone(), placed: None };
+            let wrong = Block { count, bytes: block.bytes.clone(), ..Block::default() };
             read(7, &wrong, &wrong.bytes).expect_err("a block of another count was read");
         }
     }

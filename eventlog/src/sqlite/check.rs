@@ -167,7 +167,7 @@ fn check_partition(
     let last = (!table.compacted).then_some(end.next);
     let next = scan(file, connection, &table, last, &given_up, &mut |part| {
         match part {
-            Part::Records(stored, segment) => {
+            Part::Records { stored, segment, .. } => {
                 rows += 1;
                 if let Some(segment) = segment {
                     *references.entry(segment).or_default() += 1;

@@ -16,6 +16,7 @@ enum StoredKind {
     GivenUp = 6,
     Placed = 7,
     Segment = 8,
+    Statistics = 9,
 }
 
 /// Returns a hash of a row's numbers, which seeds the hash of its bytes.
@@ -55,6 +56,19 @@ pub(super) fn of_placed(
 ) -> i64 {
     let numbers = [topic_id, partition.into(), offset, count, content.cast_signed()];
     column(xxh3_64_with_seed(reference, seed(StoredKind::Placed, numbers)))
+}
+
+/// Returns the check of a block's statistics, which are used without the block.
+pub(super) fn of_statistics(
+    topic_id: i64,
+    partition: i32,
+    offset: i64,
+    count: i64,
+    statistics: &[u8],
+) -> u32 {
+    let seed = seed(StoredKind::Statistics, [topic_id, partition.into(), offset, count]);
+    // The low half of a good hash is a good hash.
+    (xxh3_64_with_seed(statistics, seed) & u64::from(u32::MAX)) as u32
 }
 
 /// Returns the checksum of a segment's row.
@@ -125,6 +139,7 @@ mod tests {
             of_given_up(1, 2, 3, 4),
             of_placed(1, 2, 3, 4, b"reference", 5),
             of_segment(1, 2, 3, 4),
+            of_statistics(1, 2, 3, 4, b"statistics").into(),
         ];
         let expected = [
             3_448_885_943_173_391_598,
@@ -135,6 +150,7 @@ mod tests {
             -4_703_616_617_949_654_131,
             9_212_459_633_706_218_217,
             -8_960_651_052_897_871_790,
+            958_874_452,
         ];
         assert_eq!(found, expected);
     }
@@ -168,6 +184,8 @@ mod tests {
             of_placed(1, 2, 3, 4, b"v", 6),
             of_placed(1, 2, 3, 4, b"w", 5),
             of_placed(1, 2, 3, 5, b"v", 5),
+            of_statistics(1, 2, 3, 4, b"v").into(),
+            of_statistics(1, 2, 3, 5, b"v").into(),
         ];
         let mut unique = sums.to_vec();
         unique.sort_unstable();

@@ -17,14 +17,18 @@ use super::catalogue::{self, Catalogue, GivenUp};
 use super::ends;
 use super::file::LogFile;
 use super::member::Membership;
-use super::table::{Layout, Stored, Table};
+use super::polled::{PollLimits, Polled};
+use super::table::{Stored, Table};
 use super::wake::Wake;
-use crate::{Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use crate::{Consumer, Fetched, LogError, OffsetRange, Record, Selection, TopicPartition};
 
 /// Wait for another process's commit, after a commit was found; each further wait is twice as long.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Longest wait between two checks for commits of other processes.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(10);
+/// Most rows of a partition that are passed over before other partitions have their turn, if the caller looks for some
+/// records.
+const SEARCHED_ROWS_MAX: usize = 1_024;
 const DOING: &str = "reading records";
 
 /// The reading state of a partition.
@@ -74,7 +78,19 @@ pub(super) struct SqliteConsumer {
     /// Least time between two checks for commits, and the time of the last one.
     gather: Duration,
     looked: Option<Instant>,
+    /// The records that the caller looks for; `None` for all.
+    selection: Option<Selection>,
     member: Option<Member>,
+}
+
+/// Result of a turn over all partitions.
+enum Turn {
+    /// Records, or partitions.
+    Fetched(Fetched),
+    /// Records were passed over, and none of them is selected.
+    Searched,
+    /// Nothing is left.
+    Ended,
 }
 
 /// The part of a consumer that only members of a group have.
@@ -154,6 +170,7 @@ impl SqliteConsumer {
             interval: LOOK_INTERVAL_MIN,
             gather: Duration::ZERO,
             looked: None,
+            selection: None,
             member: None,
         })
     }
@@ -177,32 +194,26 @@ impl SqliteConsumer {
     }
 
     /// Returns records of the next partition that has some. Waits at most `left`, and only to gather commits.
-    fn fetch(
-        &mut self,
-        left: Duration,
-        records_max: usize,
-        bytes_max: usize,
-    ) -> Result<Option<Fetched>, LogError> {
+    fn fetch(&mut self, left: Duration, limits: PollLimits) -> Result<Turn, LogError> {
         self.file.begin(&self.connection)?;
-        if let Some(fetched) = self.fetch_known(records_max, bytes_max)? {
-            return Ok(Some(fetched));
+        match self.fetch_known(limits)? {
+            Turn::Ended if self.is_gathered(left) && self.look()? => self.fetch_known(limits),
+            turn => Ok(turn),
         }
+    }
+
+    /// Waits until it is time to check for commits again; false if it is not yet time after `left`.
+    fn is_gathered(&self, left: Duration) -> bool {
         let pause = self.looked.map_or(Duration::ZERO, |at| self.gather.saturating_sub(at.elapsed()));
-        if pause > left {
-            thread::park_timeout(left);
-            return Ok(None);
-        }
         if !pause.is_zero() {
-            thread::park_timeout(pause);
+            thread::park_timeout(pause.min(left));
         }
-        if !self.look()? {
-            return Ok(None);
-        }
-        self.fetch_known(records_max, bytes_max)
+        pause <= left
     }
 
     /// Returns records of the next partition that has some, up to the known ends.
-    fn fetch_known(&mut self, records_max: usize, bytes_max: usize) -> Result<Option<Fetched>, LogError> {
+    fn fetch_known(&mut self, limits: PollLimits) -> Result<Turn, LogError> {
+        let mut turn = Turn::Ended;
         let count = self.cursors.len();
         for _ in 0..count {
             let cursor = &mut self.cursors[self.turn];
@@ -211,10 +222,9 @@ impl SqliteConsumer {
             if cursor.paused || position >= cursor.next {
                 continue;
             }
-            let limits = PollLimits { records_max, bytes_max };
-            let records = loop {
-                match read(&self.file, &self.connection, cursor, position, limits) {
-                    Ok(records) => break records,
+            let Read { records, next } = loop {
+                match read(&self.file, &self.connection, cursor, position, self.selection.as_ref(), limits) {
+                    Ok(read) => break read,
                     // The records may have been removed since the given-up offsets were read, or while their segment
                     // was read.
                     Err(error) => {
@@ -224,29 +234,28 @@ impl SqliteConsumer {
                     }
                 }
             };
-            match records.last() {
-                Some(record) => {
-                    let next = record.offset + 1;
-                    // The position skips to the end, so that no further poll is needed to learn that no record follows.
-                    let is_last = cursor.given_up.covers(next, cursor.next);
-                    cursor.is_at_start = false;
-                    cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
-                    return Ok(Some(Fetched::Records { source: cursor.source.clone(), records }));
+            if next > position {
+                // The position skips to the end, so that no further poll is needed to learn that no record follows.
+                let is_last = cursor.given_up.covers(next, cursor.next);
+                cursor.is_at_start = false;
+                cursor.position = Some(if is_last { cursor.next.max(next) } else { next });
+                if !records.is_empty() {
+                    return Ok(Turn::Fetched(Fetched::Records { source: cursor.source.clone(), records }));
                 }
-                // The rest up to the end was compacted away or given up.
-                None if cursor.table.compacted || cursor.given_up.covers(position, cursor.next) => {
-                    cursor.position = Some(cursor.next);
-                }
-                None => {
-                    let TopicPartition { topic, partition } = &cursor.source;
-                    return Err(self.file.damaged(format!(
-                        "{topic}/{partition}: no records from offset {position} on, the catalogue says {}",
-                        cursor.next
-                    )));
-                }
+                turn = Turn::Searched;
+                continue;
             }
+            if !cursor.table.compacted && !cursor.given_up.covers(position, cursor.next) {
+                let TopicPartition { topic, partition } = &cursor.source;
+                return Err(self.file.damaged(format!(
+                    "{topic}/{partition}: no records from offset {position} on, the catalogue says {}",
+                    cursor.next
+                )));
+            }
+            // The rest up to the end was compacted away or given up.
+            cursor.position = Some(cursor.next);
         }
-        Ok(None)
+        Ok(turn)
     }
 
     /// Checks the ends of the partitions; returns false if nothing was committed since the last check.
@@ -292,63 +301,11 @@ impl SqliteConsumer {
     }
 }
 
-/// Limits of a poll.
-#[derive(Clone, Copy)]
-struct PollLimits {
-    records_max: usize,
-    bytes_max: usize,
-}
-
-/// The records of a poll.
-struct Polled<'a> {
-    file: &'a LogFile,
-    source: &'a TopicPartition,
-    given_up: &'a GivenUp,
-    table: Table,
-    /// Offset of the selection's first row, whose block may begin before the wanted record; `None` after the first row.
-    begin: Option<i64>,
-    /// Offset of the next record.
-    expected: i64,
+/// Result of reading a partition.
+struct Read {
     records: Vec<Record>,
-    bytes: usize,
-    limits: PollLimits,
-}
-
-impl Polled<'_> {
-    fn is_full(&self) -> bool {
-        self.records.len() >= self.limits.records_max || self.bytes >= self.limits.bytes_max
-    }
-
-    fn damaged(&self, offset: i64, found: &str) -> LogError {
-        let TopicPartition { topic, partition } = self.source;
-        self.file.damaged(format!("{topic}/{partition} at offset {offset}: {found}"))
-    }
-
-    /// Takes records of a row until a limit is reached.
-    fn take(&mut self, stored: &mut Stored<'_>) -> Result<(), LogError> {
-        let begin = self.begin.take().unwrap_or(i64::MIN);
-        while !self.is_full()
-            && let Some(stored) = stored.next()
-        {
-            let stored = stored.map_err(|found| self.damaged(self.expected, &found))?;
-            if stored.offset < begin && self.table.layout() == Layout::Blocks {
-                continue;
-            }
-            // A damaged tree may lose records, or lead to the same pages repeatedly.
-            let is_gap = stored.offset > self.expected
-                && !self.table.compacted
-                && !self.given_up.covers(self.expected, stored.offset);
-            if stored.offset < self.expected || is_gap {
-                let found = format!("found offset {} instead", stored.offset);
-                return Err(self.damaged(self.expected, &found));
-            }
-            let record = stored.to_record().map_err(|found| self.damaged(stored.offset, &found))?;
-            self.expected = record.offset + 1;
-            self.bytes += record.value.len() + record.key.as_ref().map_or(0, Vec::len);
-            self.records.push(record);
-        }
-        Ok(())
-    }
+    /// Offset after the last record that was read or left out.
+    next: i64,
 }
 
 /// Reads records of one partition from `position` on.
@@ -357,8 +314,9 @@ fn read(
     connection: &Connection,
     cursor: &mut Cursor,
     position: i64,
+    selection: Option<&Selection>,
     limits: PollLimits,
-) -> Result<Vec<Record>, LogError> {
+) -> Result<Read, LogError> {
     let failed = |error| file.failure(DOING, error);
     if cursor.is_to_be_counted {
         count(file, connection, cursor)?;
@@ -367,8 +325,18 @@ fn read(
     let mut rest = cursor.rest.take().filter(|rest| rest.next_offset == position);
     let Cursor { source, given_up, table, .. } = &*cursor;
     let (expected, records, bytes) = (position, Vec::new(), 0);
-    let mut polled =
-        Polled { file, source, given_up, table: *table, begin: None, expected, records, bytes, limits };
+    let mut polled = Polled {
+        file,
+        source,
+        given_up,
+        table: *table,
+        begin: None,
+        expected,
+        records,
+        bytes,
+        limits,
+        selection,
+    };
     if let Some(rest) = &mut rest {
         let records = Records::new(rest.next_offset, rest.left, &rest.bytes[rest.used..]);
         let mut stored = Stored::Block(records);
@@ -383,9 +351,15 @@ fn read(
         let mut rows = statement.query([polled.expected]).map_err(failed)?;
         polled.begin = Some(polled.expected);
         let mut buffer = Vec::new();
+        let mut rows_left = selection.map_or(usize::MAX, |_| SEARCHED_ROWS_MAX);
         while !polled.is_full()
+            && rows_left > 0
             && let Some(row) = rows.next().map_err(failed)?
         {
+            rows_left -= 1;
+            if polled.leaves_out(row)? {
+                continue;
+            }
             let mut stored = table
                 .records(&file.segments, row, &mut buffer)
                 .map_err(|fault| fault.explain(|found| polled.damaged(polled.expected, &found)))?;
@@ -398,9 +372,9 @@ fn read(
             };
         }
     }
-    let records = polled.records;
+    let Polled { records, expected: next, .. } = polled;
     cursor.rest = rest.filter(|rest| rest.left > 0);
-    Ok(records)
+    Ok(Read { records, next })
 }
 
 /// Reads the given-up offsets of a partition again. Returns true if they now explain why there is no
@@ -470,16 +444,17 @@ impl Consumer for SqliteConsumer {
         loop {
             // The commits are counted before the check, so that a commit in between ends the wait below at once.
             let commits = self.wake.commits();
-            let left = left_until(deadline);
-            if let Some(fetched) = self.fetch(left, records_max, bytes_max)? {
-                if timed_out {
-                    // Records were found without a wake, so another process is committing.
-                    self.interval = LOOK_INTERVAL_MIN;
-                }
+            let turn = self.fetch(left_until(deadline), PollLimits { records_max, bytes_max })?;
+            if timed_out && !matches!(turn, Turn::Ended) {
+                // Records were found without a wake, so another process is committing.
+                self.interval = LOOK_INTERVAL_MIN;
+            }
+            if let Turn::Fetched(fetched) = turn {
                 return Ok(fetched);
             }
             let left = left_until(deadline);
-            if left.is_zero() {
+            // A caller that looks for some records may have reached its end.
+            if left.is_zero() || matches!(turn, Turn::Searched) {
                 return Ok(Fetched::Idle);
             }
             self.file.watch.ensure();
@@ -488,6 +463,11 @@ impl Consumer for SqliteConsumer {
                 self.interval = (self.interval * 2).min(LOOK_INTERVAL_MAX);
             }
         }
+    }
+
+    fn select(&mut self, selection: &Selection) -> bool {
+        self.selection = (!selection.is_all()).then(|| selection.clone());
+        self.selection.is_some()
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
@@ -554,11 +534,10 @@ mod tests {
         let source = TopicPartition { topic: "read".to_owned(), partition: 0 };
         let mut reader = SqliteConsumer::reader(Arc::clone(&log.file), &[source]).unwrap();
         let mut producer = log.producer("here").unwrap();
-        let found =
-            |reader: &mut SqliteConsumer| match reader.poll(Duration::from_millis(1), 9, 9).unwrap() {
-                Fetched::Records { records, .. } => records.len(),
-                _ => 0,
-            };
+        let found = |reader: &mut SqliteConsumer| match reader.poll(Duration::from_millis(1), 9, 9).unwrap() {
+            Fetched::Records { records, .. } => records.len(),
+            _ => 0,
+        };
         reader.gather(LONG);
         commit(&mut *producer, "read");
         assert_eq!(found(&mut reader), 1, "the first commit is found at once");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::block::Blocks;
+use super::block::{BLOCK_BYTES, Blocks};
 use super::catalogue::{self, Catalogue, GivenUp, TopicRow};
 use super::check::LogProgress;
 use super::ends::{self, End, Own};
@@ -18,6 +18,7 @@ use super::opening::Lost;
 use super::recover::Loss;
 use super::scan::{Part, scan};
 use super::segment;
+use super::statistics::Statistics;
 use super::table::Table;
 use crate::{LogError, RecordClock};
 
@@ -205,8 +206,12 @@ impl Partition<'_> {
         let from = self.from;
         let (mut rows, mut is_damaged) = (0, false);
         let mut next = scan(file, connection, &from, known, &given_up, &mut |part| match part {
-            Part::Records(stored, _) => {
+            Part::Records { stored, statistics, .. } => {
                 rows += 1;
+                if let (Some(statistics), Some(Ok(first))) = (statistics, stored.clone().next()) {
+                    self.begin_described(statistics, first.offset)?;
+                    progress(first.offset.unsigned_abs());
+                }
                 for record in stored.flatten() {
                     if record.offset != self.next || self.blocks.bytes() >= GATHERED_BYTES {
                         self.flush()?;
@@ -215,6 +220,9 @@ impl Partition<'_> {
                     }
                     self.blocks.push_stored(&record);
                     self.next += 1;
+                }
+                if statistics.is_some() {
+                    self.blocks.end_block();
                 }
                 Ok(())
             }
@@ -275,12 +283,24 @@ impl Partition<'_> {
             .map_err(|error| self.source.file.failure(DOING, error))
     }
 
+    /// Begins a block that keeps its statistics. Its records come next, the first one with this offset.
+    fn begin_described(&mut self, statistics: Statistics<'_>, first: i64) -> Result<(), LogError> {
+        // Later on, a gap or a full buffer would cut the block.
+        if first != self.next || self.blocks.bytes() + BLOCK_BYTES >= GATHERED_BYTES {
+            self.flush()?;
+            (self.first, self.next) = (first, first);
+        }
+        self.blocks.begin_described(statistics.bytes);
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<(), LogError> {
         let blocks = std::mem::take(&mut self.blocks);
-        let appended = self
-            .to
-            .append(self.connection, self.first, &blocks)
-            .map_err(|error| self.source.file.failure(DOING, error))?;
+        let failed = |error| self.source.file.failure(DOING, error);
+        if blocks.may_have_statistics() {
+            format::begin_statistics(self.connection).map_err(failed)?;
+        }
+        let appended = self.to.append(self.connection, self.first, &blocks).map_err(failed)?;
         self.rows += appended.rows;
         self.first = self.next;
         Ok(())

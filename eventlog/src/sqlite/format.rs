@@ -6,16 +6,17 @@
 //! topics(topic_id, name, partitions, compacted)         every topic
 //! partitions(topic_id, partition, next_offset, rows)    ends of partitions; topic 0: counts of the log itself;
 //!                                                       partition -1: a topic's record clock, if not the writers'
-//! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge
+//! records_T_P(offset, count, block)                     one table per partition: appends touch one right edge;
+//!                                                       with statistics of the block, count is negative
 //! records_T_P(offset, timestamp_ns, key, headers, value)  the same for a compacted topic
 //! committed_offsets(group_name, topic_id, partition, next_offset)
 //! given_up(topic_id, partition, first_offset, next_offset)  offsets whose records were removed, damaged or lost
 //! producers(transactional_id, epoch)                    the newest epoch may write
-//! segments(segment, topic_id, rows, bytes)              the files of large blocks; only in version 4
+//! segments(segment, topic_id, rows, bytes)              the files of large blocks; only in versions 4 and 6
 //! ```
 //!
-//! Version 4 is version 3 with segments. A log becomes one with its first segment, so a small log and a copy are of
-//! version 3.
+//! Version 4 is version 3 with segments. Versions 5 and 6 are versions 3 and 4 with [`super::statistics`] of blocks. A
+//! log gets them with its first segment, and with its first block that has statistics.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -34,9 +35,13 @@ use crate::LogError;
 
 /// Marks a file as a Warptape log: "WTLG".
 pub(super) const APPLICATION_ID: i32 = 0x5754_4C47;
-/// Version of the format of a log without segments. Below: of one with segments. Files of other versions are rejected.
+/// Version of the format of a log without segments and without statistics. Files of other versions than this and the
+/// following ones are rejected.
 const VERSION: i32 = 3;
-const SEGMENTS_VERSION: i32 = 4;
+/// Added to the version of a log with segments. Below: of one with statistics.
+const SEGMENTS: i32 = 1;
+const STATISTICS: i32 = 2;
+const VERSION_MAX: i32 = VERSION + SEGMENTS + STATISTICS;
 
 const DOING: &str = "opening the log";
 /// Size of a file that SQLite treats as empty although it is not, in bytes.
@@ -194,14 +199,14 @@ pub(super) fn identify(file: &LogFile, connection: &Connection) -> Result<(), Lo
         });
     }
     let action = match version {
-        VERSION | SEGMENTS_VERSION => return Ok(()),
+        VERSION..=VERSION_MAX => return Ok(()),
         ..VERSION => "use the version of warptape that wrote it",
         _ => "use the version of warptape that wrote it, or a newer one",
     };
     Err(LogError::Unreadable {
         url: file.url.clone(),
         found: format!(
-            "the log has format version {version}, this program reads versions {VERSION} and {SEGMENTS_VERSION}"
+            "the log has format version {version}, this program reads versions {VERSION} to {VERSION_MAX}"
         ),
         action: action.to_owned(),
     })
@@ -235,12 +240,21 @@ pub(super) fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
 /// Makes a log one with segments, in a transaction.
 pub(super) fn begin_segments(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(segment_rows::TABLE)?;
-    connection.pragma_update(None, "user_version", SEGMENTS_VERSION)
+    connection.pragma_update(None, "user_version", identity(connection)?.1 + SEGMENTS)
+}
+
+/// Makes a log one with statistics, in a transaction, if it is none yet.
+pub(super) fn begin_statistics(connection: &Connection) -> rusqlite::Result<()> {
+    let (_, version) = identity(connection)?;
+    match version - VERSION >= STATISTICS {
+        true => Ok(()),
+        false => connection.pragma_update(None, "user_version", version + STATISTICS),
+    }
 }
 
 /// Returns true if a log of this version has the table of segments.
 pub(super) fn has_segments(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(identity(connection)?.1 == SEGMENTS_VERSION)
+    Ok((identity(connection)?.1 - VERSION) & SEGMENTS != 0)
 }
 
 /// Returns the application's id and the version of the format.

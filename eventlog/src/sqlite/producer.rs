@@ -15,6 +15,7 @@ use super::catalogue::{self, Catalogue, Topic};
 use super::checkpoint::Checkpointer;
 use super::ends::{self, End};
 use super::file::{LogFile, Writing};
+use super::format;
 use super::head::HeadEnd;
 use super::limits::{RECORD_BYTES_MAX, TRANSACTION_BYTES_MAX};
 use super::placing::Placing;
@@ -63,6 +64,12 @@ impl Open {
         })
     }
 
+    /// Returns true if some block may be stored with statistics.
+    fn may_have_statistics(&self) -> bool {
+        self.by_topic()
+            .any(|(_, mut partitions)| partitions.any(|appends| appends.blocks.may_have_statistics()))
+    }
+
     /// Returns the numbers of the topics with records, ascending.
     fn topics(&self) -> Vec<i64> {
         let of = |partitions: &BTreeMap<i32, Appends>| Some(partitions.values().next()?.table.topic_id);
@@ -82,6 +89,8 @@ pub(super) struct SqliteProducer {
     epoch: i64,
     open: Option<Open>,
     placing: Placing,
+    /// True once the log is known to be one with statistics.
+    has_statistics: bool,
 }
 
 impl SqliteProducer {
@@ -126,6 +135,7 @@ impl SqliteProducer {
             epoch,
             open: None,
             placing: Placing::default(),
+            has_statistics: false,
         })
     }
 
@@ -235,8 +245,13 @@ impl Producer for SqliteProducer {
                 partitions.flat_map(|appends| appends.blocks.iter_mut()),
             )?;
         }
+        let has_statistics = self.has_statistics || open.may_have_statistics();
         let noted = self.file.write(&self.connection, DOING, |writing| {
             check_epoch(&self.file, &writing.transaction, &self.transactional_id, self.epoch)?;
+            if has_statistics && !self.has_statistics {
+                format::begin_statistics(&writing.transaction)
+                    .map_err(|error| self.file.failure(DOING, error))?;
+            }
             for appends in open.appends.values().flat_map(BTreeMap::values) {
                 let end = append(&self.file, &writing.transaction, appends)?;
                 writing.ends.push(end);
@@ -249,6 +264,7 @@ impl Producer for SqliteProducer {
             open.by_topic().map(note).collect::<Result<Vec<_>, _>>()
         })?;
         self.placing.committed(noted);
+        self.has_statistics = has_statistics;
         self.file.wakes.notify(&open.topics());
         self.open = None;
         self.checkpointer.committed(&self.connection);

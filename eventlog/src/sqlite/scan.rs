@@ -8,6 +8,7 @@ use super::file::LogFile;
 use super::headers;
 use super::reference::Reference;
 use super::segments::{BLOCK_BYTES_MAX, Segments};
+use super::statistics::Statistics;
 use super::table::{Stored, Table};
 use crate::LogError;
 
@@ -19,8 +20,13 @@ const TOO_MANY_BYTES: &str =
 
 /// The next part of a partition, in the order of its offsets.
 pub(super) enum Part<'a> {
-    /// Undamaged, consecutive records of a row, and the number of the segment that has them.
-    Records(Stored<'a>, Option<u32>),
+    /// Undamaged, consecutive records of a row.
+    Records {
+        stored: Stored<'a>,
+        /// Number of the segment that has them.
+        segment: Option<u32>,
+        statistics: Option<Statistics<'a>>,
+    },
     /// Offsets whose records exist but could not be read.
     Damage {
         /// The first offset.
@@ -79,7 +85,8 @@ pub(super) fn scan(
                     match read.and_then(|stored| Ok((last_of(stored.clone())?, stored))) {
                         Ok((next, stored)) if offset >= expected && end.is_none_or(|end| next <= end) => {
                             gap(expected, offset, found.take(), visit)?;
-                            visit(Part::Records(stored, reference.map(|reference| reference.segment)))?;
+                            let segment = reference.map(|reference| reference.segment);
+                            visit(Part::Records { stored, segment, statistics: table.statistics(row) })?;
                             expected = next;
                         }
                         Ok(_) => {

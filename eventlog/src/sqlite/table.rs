@@ -1,5 +1,8 @@
 //! The table of a partition's records.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use rusqlite::{Connection, Row, Statement, params};
 
 use super::block::{Block, Blocks, Records, StoredRecord};
@@ -7,8 +10,11 @@ use super::checksum;
 use super::failure::Fault;
 use super::reference::Reference;
 use super::segments::Segments;
+use super::statistics::{self, Content, Statistics};
+use crate::Selection;
 
-/// Index of a block among the selected columns.
+/// Index of a block's count among the selected columns. Below: of the block.
+const COUNT_COLUMN: usize = 2;
 const BLOCK_COLUMN: usize = 3;
 
 /// The content of a row in a partition's table.
@@ -16,7 +22,7 @@ const BLOCK_COLUMN: usize = 3;
 pub(super) enum Layout {
     /// One record, which compaction may remove.
     Rows,
-    /// A [`super::block`] of records, or the [`Reference`] to it.
+    /// A [`super::block`] of records, or the [`Reference`] to it, perhaps after its [`super::statistics`].
     Blocks,
 }
 
@@ -120,14 +126,20 @@ impl Table {
     /// Adds the row of a block: its bytes, or the reference to them.
     fn insert_block(&self, insert: &mut Statement<'_>, first: i64, block: &Block) -> rusqlite::Result<()> {
         let &Self { topic_id, partition, .. } = self;
-        let Block { count, bytes, placed } = block;
-        let Some(placed) = placed else {
-            let sum = checksum::of_block(topic_id, partition, first, *count, bytes);
-            return insert.execute(params![first, sum, count, bytes]).map(drop);
+        let Block { bytes, placed, .. } = block;
+        let (mut count, mut stored) = (block.count, Cow::Borrowed(bytes.as_slice()));
+        if let Some(placed) = placed {
+            stored = Cow::Owned(placed.reference.encode().to_vec());
+        }
+        if let Some(found) = block.statistics() {
+            let head = statistics::head(topic_id, partition, first, count, &found);
+            (count, stored) = (-count, Cow::Owned([head.as_slice(), &stored].concat()));
+        }
+        let sum = match placed {
+            Some(placed) => checksum::of_placed(topic_id, partition, first, count, &stored, placed.content),
+            None => checksum::of_block(topic_id, partition, first, count, &stored),
         };
-        let reference = placed.reference.encode();
-        let sum = checksum::of_placed(topic_id, partition, first, *count, &reference, placed.content);
-        insert.execute(params![first, sum, count, reference]).map(drop)
+        insert.execute(params![first, sum, count, stored]).map(drop)
     }
 
     /// Removes all records with this key; they are older than the new one. A damaged index may point to other records,
@@ -168,10 +180,45 @@ impl Table {
 
     /// Returns the reference of a selected row; `None` if it has the bytes itself.
     pub(super) fn reference(&self, row: &Row<'_>) -> Option<Reference> {
+        Reference::decode(self.content(row)?.block)
+    }
+
+    /// Returns the statistics of a selected row; `None` if it has none, or is damaged.
+    pub(super) fn statistics<'a>(&self, row: &'a Row<'_>) -> Option<Statistics<'a>> {
+        self.content(row)?.statistics
+    }
+
+    /// Returns the parts of a block's row; `None` if it is a record's, or damaged.
+    fn content<'a>(&self, row: &'a Row<'_>) -> Option<Content<'a>> {
         match self.layout() {
             Layout::Rows => None,
-            Layout::Blocks => row.get_ref(BLOCK_COLUMN).ok()?.as_blob().ok().and_then(Reference::decode),
+            Layout::Blocks => {
+                Content::of(row.get(COUNT_COLUMN).ok()?, row.get_ref(BLOCK_COLUMN).ok()?.as_blob().ok()?).ok()
+            }
         }
+    }
+
+    /// Returns the offsets of a row's records if none of them is selected, which its statistics tell. `None` if the row
+    /// must be read.
+    ///
+    /// # Errors
+    /// The statistics are damaged.
+    pub(super) fn left_out(
+        &self,
+        row: &Row<'_>,
+        selection: &Selection,
+    ) -> Result<Option<Range<i64>>, String> {
+        let Some(Content { count, statistics: Some(statistics), .. }) = self.content(row) else {
+            return Ok(None);
+        };
+        let &Self { topic_id, partition, .. } = self;
+        let first: i64 = row.get(0).map_err(|error| error.to_string())?;
+        let next = first.saturating_add(count);
+        if !statistics.is_intact(topic_id, partition, first, count) {
+            let block = format!("a block of {count} records from offset {first} on");
+            return Err(format!("the checksum of the statistics of {block} does not match"));
+        }
+        Ok((!statistics.may_have(selection)).then_some(first..next))
     }
 
     /// Returns the records of a selected row, or the row's fault. Iteration ends at the first damaged record. The buffer
@@ -207,16 +254,23 @@ impl Table {
                 Ok(Stored::Record(Some(stored)))
             }
             Layout::Blocks => {
-                let count = integer(2)?;
+                let column = integer(COUNT_COLUMN)?;
                 let stored = blob(BLOCK_COLUMN)?.ok_or_else(|| "a row without a block".to_owned())?;
+                let Content { count, statistics, block: bytes } = Content::of(column, stored)?;
                 let block = || format!("a block of {count} records from offset {offset} on");
-                let Some(reference) = Reference::decode(stored) else {
-                    check(checksum::of_block(topic_id, partition, offset, count, stored), &block)?;
-                    return Ok(Stored::Block(Records::new(offset, count, stored)));
+                if statistics.is_some_and(|found| !found.is_intact(topic_id, partition, offset, count)) {
+                    return Err(Fault::Damage(format!(
+                        "the checksum of the statistics of {} does not match",
+                        block()
+                    )));
+                }
+                let Some(reference) = Reference::decode(bytes) else {
+                    check(checksum::of_block(topic_id, partition, offset, column, stored), &block)?;
+                    return Ok(Stored::Block(Records::new(offset, count, bytes)));
                 };
                 segments.read(reference, buffer)?;
                 let content = checksum::of_bytes(buffer);
-                let sum = checksum::of_placed(topic_id, partition, offset, count, stored, content);
+                let sum = checksum::of_placed(topic_id, partition, offset, column, stored, content);
                 check(sum, &|| format!("{} ({})", block(), segments.place(reference)))?;
                 Ok(Stored::Block(Records::new(offset, count, buffer)))
             }

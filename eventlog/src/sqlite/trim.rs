@@ -23,6 +23,7 @@ use super::file::{LogFile, Writing};
 use super::reference::{REFERENCE_BYTES, Reference};
 use super::segment_files;
 use super::segment_rows::{self, SegmentRow};
+use super::statistics::{Content, REFERENCE_BYTES_MAX};
 use super::table::Table;
 use crate::LogError;
 
@@ -114,16 +115,19 @@ impl Trimmer {
         let mut are_all = true;
         for part in &mut self.partitions {
             let sql = format!(
-                "SELECT offset, count, length(block), CASE length(block) WHEN {REFERENCE_BYTES} THEN block END
+                "SELECT offset, count, length(block),
+                 CASE WHEN length(block) <= iif(count < 0, {REFERENCE_BYTES_MAX}, {REFERENCE_BYTES}) THEN block END
                  FROM {} WHERE offset >= ?1 ORDER BY offset LIMIT ?2",
                 part.table.name()
             );
             let query = || {
                 let mut statement = self.connection.prepare_cached(&sql)?;
                 let rows = statement.query_map(params![part.counted_to, COUNT_ROWS_MAX], |row| {
-                    let reference = row.get_ref(3)?.as_blob_or_null()?.and_then(Reference::decode);
+                    let count: i64 = row.get(1)?;
+                    let content = row.get_ref(3)?.as_blob_or_null()?.map(|stored| Content::of(count, stored));
+                    let reference = content.and_then(|content| Reference::decode(content.ok()?.block));
                     let bytes = reference.map_or(row.get(2)?, |reference| reference.length.into());
-                    Ok((row.get(0)?, row.get(1)?, bytes))
+                    Ok((row.get(0)?, count.saturating_abs(), bytes))
                 })?;
                 rows.collect::<rusqlite::Result<Vec<(i64, i64, i64)>>>()
             };

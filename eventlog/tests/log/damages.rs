@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use warptape_eventlog::LogError;
+use warptape_eventlog::{About, LogError};
 
 use super::loss::{Files, files, place};
 use super::random::Random;
@@ -46,7 +46,10 @@ fn write(log: &SqliteLog, transactions: std::ops::Range<i64>) {
             for partition in 0..PARTITIONS {
                 let value = format!("{number}/{count};").repeat(1 + (number * 37 % 200) as usize);
                 let headers = vec![("n".to_owned(), vec![number as u8]); usize::from(count == 0)];
-                let event = NewRecord { headers: headers.into(), ..record("events", partition, &value) };
+                // Blocks of one partition have statistics.
+                let about = (partition == 1).then(|| About::at(number));
+                let event =
+                    NewRecord { headers: headers.into(), about, ..record("events", partition, &value) };
                 producer.send(event).unwrap();
                 let key = format!("key {}", (number + count) % 11).into_bytes();
                 let state = NewRecord { key: Some(key.into()), ..record("states", partition, &value) };

@@ -20,6 +20,7 @@ mod processes;
 mod random;
 mod segment_removal;
 mod segments;
+mod selection;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -153,6 +153,7 @@ impl Model {
                 headers: record.headers.as_slice().into(),
                 timestamp_ns: record.timestamp_ns,
                 value: record.value.as_slice().into(),
+                ..NewRecord::default()
             };
             assert!(read == *expected, "{source:?} offset {offset} differs");
         }

@@ -98,12 +98,12 @@ fn another_format_version_is_refused() {
     drop(open(&path));
     for (version, action) in [
         (2, "use the version of warptape that wrote it"),
-        (5, "use the version of warptape that wrote it, or a newer one"),
+        (7, "use the version of warptape that wrote it, or a newer one"),
     ] {
         let connection = Connection::open(&path).unwrap();
         connection.pragma_update(None, "user_version", version).unwrap();
         drop(connection);
-        check_refused(&path, &[&format!("format version {version}"), "reads versions 3 and 4", action]);
+        check_refused(&path, &[&format!("format version {version}"), "reads versions 3 to 6", action]);
         let error = SqliteLog::recover(&path, &mut |_| {}).unwrap_err().to_string();
         assert!(error.ends_with(action), "{error}");
     }

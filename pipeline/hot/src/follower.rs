@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use warptape_eventlog::{Consumer, EventLog, Fetched, LogError, OffsetRange, Record, TopicPartition};
+use warptape_eventlog::{
+    Consumer, EventLog, Fetched, LogError, OffsetRange, Record, Selection, TopicPartition,
+};
 use warptape_schemas::journal::PartitionId;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -147,7 +149,19 @@ pub(super) fn read_to_end(
     from: i64,
     mut take: impl FnMut(Record),
 ) -> Result<(), LogError> {
+    read_selected_to_end(log, source, from, &Selection::default(), &mut take)
+}
+
+/// Reads a partition as [`read_to_end`] does. Records that are not selected may be left out.
+pub(super) fn read_selected_to_end(
+    log: &dyn EventLog,
+    source: &TopicPartition,
+    from: i64,
+    selection: &Selection,
+    mut take: impl FnMut(Record),
+) -> Result<(), LogError> {
     let mut reader = log.reader(std::slice::from_ref(source))?;
+    reader.select(selection);
     let range = reader.offsets(source)?;
     reader.seek(source, from.max(range.first))?;
     // The end of a log may be after its last record.

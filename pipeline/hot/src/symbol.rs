@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use warptape_eventlog::{EventLog, LogError, TopicPartition};
+use warptape_eventlog::{EventLog, LogError, Selection, TopicPartition};
 use warptape_schemas::{Describer, decode_journal_entry};
 
 use crate::HotConfig;
 use crate::error::HotError;
-use crate::follower::{partitions, read_to_end};
+use crate::follower::{partitions, read_selected_to_end, read_to_end};
 use crate::keys::{Keys, LATEST, LaneValue, PlacementValue, PositionValue, SignalValue};
 use crate::latest::Latest;
 use crate::placements::Placements;
@@ -115,7 +115,7 @@ pub fn from_redis(
     Ok(Ok(SymbolState { symbol, source, partition, group, latest, signals, placement, lane, position }))
 }
 
-/// Folds the state from the log: reads all signals, and the journal back to the last start of a process.
+/// Folds the state from the log: reads the signals of the symbol, and the journal back to the last start of a process.
 pub fn from_log(
     log: &dyn EventLog,
     config: &HotConfig,
@@ -124,27 +124,22 @@ pub fn from_log(
     let journals: Vec<Placements> = (0..partitions(log, &config.journal)?)
         .map(|partition| last_life(log, TopicPartition { topic: config.journal.clone(), partition }))
         .collect::<Result<_, _>>()?;
-    let mut known = BTreeSet::new();
-    let mut found: BTreeMap<String, SignalValue> = BTreeMap::new();
+    // The key of a signal is its symbol.
+    let selection =
+        Selection { key: Some(symbol.as_bytes().to_vec()), by_own_key: true, ..Selection::default() };
+    let (describer, mut found) = (Describer::new(), BTreeMap::<String, SignalValue>::new());
     for partition in 0..partitions(log, &config.signals)? {
         let mut latest = Latest::default();
         let source = TopicPartition { topic: config.signals.clone(), partition };
-        read_to_end(log, &source, 0, |record| {
-            // The key of a signal is its symbol.
-            let key = record.key.as_deref().unwrap_or_default();
-            if key == symbol.as_bytes() {
+        read_selected_to_end(log, &source, 0, &selection, |record| {
+            if record.key.as_deref() == Some(symbol.as_bytes()) {
                 // Records other than signals are ignored.
                 drop(latest.push(record));
-            } else if let Ok(other) = std::str::from_utf8(key)
-                && !known.contains(other)
-            {
-                known.insert(other.to_owned());
             }
         })?;
         let assigned = journals.iter().find_map(|journal| journal.assigned().get(&partition));
         let groups = assigned.map_or(config.groups_per_partition, |assigned| assigned.groups);
-        for (_, fields) in latest.take(&Describer::new(), partition, |symbol| config.group_of(symbol, groups))
-        {
+        for (_, fields) in latest.take(&describer, partition, |symbol| config.group_of(symbol, groups)) {
             for (field, value) in fields {
                 if found.get(&field).is_none_or(|there| there.offset < value.offset) {
                     found.insert(field, value);
@@ -153,6 +148,7 @@ pub fn from_log(
         }
     }
     let Some(latest) = found.remove(LATEST) else {
+        let known = known_symbols(log, config, symbol)?;
         return Ok(Err(UnknownSymbol::new(symbol, log.url(), &known)));
     };
     let (partition, group) = (latest.partition, latest.group);
@@ -176,6 +172,23 @@ pub fn from_log(
         lane,
         position: None,
     }))
+}
+
+/// Returns the keys of all signals, except those of a symbol without signals.
+fn known_symbols(log: &dyn EventLog, config: &HotConfig, symbol: &str) -> Result<BTreeSet<String>, LogError> {
+    let mut known = BTreeSet::new();
+    for partition in 0..partitions(log, &config.signals)? {
+        let source = TopicPartition { topic: config.signals.clone(), partition };
+        read_to_end(log, &source, 0, |record| {
+            if let Ok(other) = std::str::from_utf8(record.key.as_deref().unwrap_or_default())
+                && other != symbol
+                && !known.contains(other)
+            {
+                known.insert(other.to_owned());
+            }
+        })?;
+    }
+    Ok(known)
 }
 
 /// Returns the placements in a journal since the last start of a process.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use warptape_eventlog::{
-    Consumer, Fetched, LogError, OffsetRange, Record, TopicPartition, UNREADABLE_BATCH_HEADER,
+    Consumer, Fetched, LogError, OffsetRange, Record, Selection, TopicPartition, UNREADABLE_BATCH_HEADER,
 };
 use warptape_schemas::{REGISTRY_HEADER_SIZE, registry_id_of, to_single_object};
 
@@ -188,6 +188,10 @@ impl Consumer for FramedConsumer {
 
     fn gather(&mut self, interval: Duration) {
         self.consumer.gather(interval);
+    }
+
+    fn select(&mut self, selection: &Selection) -> bool {
+        self.consumer.select(selection)
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use warptape_engine::{CommitAttempt, CommitRequest, Receipt, SideTopic};
-use warptape_eventlog::{LogError, NewRecord};
+use warptape_eventlog::{About, LogError, NewRecord};
+use warptape_schemas::{decode_late_tick, decode_signal_head};
 
 use super::anchoring::Anchors;
 use super::dead_letter_headers::dead_letter_headers;
@@ -33,18 +34,23 @@ pub fn records_of<'a>(
             headers: Cow::default(),
             timestamp_ns,
             value: value.into(),
+            about: None,
         };
     let at_ns = request.sealed_at_ns;
     let sealed = request.sealed.iter().flat_map(move |sealed| {
         let partition = sealed.partition;
-        let signals = sealed
-            .signals
-            .iter()
-            .map(move |signal| record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes));
+        let signals = sealed.signals.iter().map(move |signal| NewRecord {
+            about: about_signal(signal.bytes),
+            ..record(&topics.signals, partition, at_ns, Some(signal.symbol), signal.bytes)
+        });
         let side_outputs = sealed.side_outputs.iter().map(move |side_output| match side_output.topic {
-            SideTopic::Late => record(&topics.late, partition, at_ns, None, &side_output.bytes),
+            SideTopic::Late => NewRecord {
+                about: about_late(&side_output.bytes),
+                ..record(&topics.late, partition, at_ns, None, &side_output.bytes)
+            },
             SideTopic::DeadLetter => NewRecord {
                 headers: dead_letter_headers(&side_output.bytes).into(),
+                about: Some(About::at(at_ns)),
                 ..record(&topics.dead_letter, partition, at_ns, None, &side_output.bytes)
             },
         });
@@ -57,8 +63,9 @@ pub fn records_of<'a>(
         });
         signals.chain(side_outputs).chain(snapshots).chain(risk_results)
     });
-    let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| {
-        record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
+    let entry = move |(at_ns, bytes): &'a (i64, Vec<u8>)| NewRecord {
+        about: Some(About::at(*at_ns)),
+        ..record(&topics.journal, ordinal, *at_ns, Some(node.as_bytes()), bytes)
     };
     let answers = request.control.results.iter().map(move |(key, bytes)| {
         record(&topics.control_results, ordinal, at_ns, Some(key.as_bytes()), bytes)
@@ -67,6 +74,18 @@ pub fn records_of<'a>(
     let told = request.control.event_times.iter();
     let told = told.map(move |(partition, bytes)| record(&topics.ticks, *partition, at_ns, None, bytes));
     sealed.chain(request.entries.iter().map(entry)).chain(answers).chain(told)
+}
+
+/// Describes a signal by the end of its bar; its key is its symbol.
+fn about_signal(bytes: &[u8]) -> Option<About<'static>> {
+    decode_signal_head(bytes).ok().map(|head| About::at(head.bar_end_ns))
+}
+
+/// Describes a late tick by its symbol and its event time.
+fn about_late(bytes: &[u8]) -> Option<About<'static>> {
+    let tick = decode_late_tick(bytes).ok()?.tick();
+    let keys = vec![tick.symbol.into_bytes().into()];
+    Some(About { keys, ..About::at(tick.event_time_ns) })
 }
 
 /// Outcome of a request.

@@ -117,6 +117,7 @@ impl Writer {
             headers: self.told.iter().map(|told| told.header(self.ordinal)).collect::<Vec<_>>().into(),
             timestamp_ns: record.at_ns,
             value: Cow::Borrowed(&value),
+            ..NewRecord::default()
         })?;
         producer.commit()?;
         if let Some(told) = &self.told {

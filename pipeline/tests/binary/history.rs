@@ -54,6 +54,7 @@ pub fn copy_records(all: &[Vec<Record>], to: &SqliteLog, topic: &str) {
                     headers: record.headers.as_slice().into(),
                     timestamp_ns: record.timestamp_ns,
                     value: record.value.as_slice().into(),
+                    ..NewRecord::default()
                 };
                 producer.send(copy).expect("a record of the transaction");
             }

@@ -79,6 +79,7 @@ fn write(log: &SqliteLog, partition: i32, results: &[(&str, i64, Vec<u8>)]) {
             headers: Default::default(),
             timestamp_ns: *timestamp_ns,
             value: value.into(),
+            ..NewRecord::default()
         };
         producer.send(record).expect("the log takes it");
     }

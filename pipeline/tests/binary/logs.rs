@@ -32,6 +32,7 @@ fn publish_garbage(log: &SqliteLog) {
             headers: Vec::new().into(),
             timestamp_ns: 1,
             value: b"}\n{\"level\":\"ERROR\"}\x1b[2J".to_vec().into(),
+            ..NewRecord::default()
         })
         .expect("it is taken");
     producer.commit().expect("it is committed");

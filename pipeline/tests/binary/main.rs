@@ -72,6 +72,7 @@ mod retention;
 mod risk;
 mod rows;
 mod segments;
+mod selections;
 mod side_by_side;
 mod start_page;
 mod strangers;

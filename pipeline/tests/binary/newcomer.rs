@@ -105,6 +105,7 @@ impl Demo {
                         headers: record.headers.as_slice().into(),
                         timestamp_ns: record.timestamp_ns,
                         value: value.into(),
+                        ..NewRecord::default()
                     };
                     producer.send(copy).expect("a record of the transaction");
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use warptape_eventlog::{EventLog, OffsetRange, Record, TopicPartition};
+use warptape_eventlog::{EventLog, OffsetRange, Record, Selection, TopicPartition};
 use warptape_schemas::decode_signal;
 use warptape_schemas::signal::Signal;
 
@@ -32,6 +32,12 @@ pub struct SignalOfSymbol<'a> {
 }
 
 impl SignalOfSymbol<'_> {
+    /// Returns the records with the symbol's key.
+    fn selection(self) -> Selection {
+        let key = Some(self.symbol.as_bytes().to_vec());
+        Selection { key, by_own_key: true, ..Selection::default() }
+    }
+
     /// Returns the record's signal if it is of the symbol and the bar.
     fn of(self, record: &Record) -> Option<Signal<'_>> {
         if record.key.as_deref() != Some(self.symbol.as_bytes()) {
@@ -70,11 +76,8 @@ pub fn find_signal(
         let first = first_signal(log, &source, range, |_, bar_end_ns| bar_end_ns < early_ns)?;
         done += (first - range.first) as u64;
         let mut reader = PartitionReader::open(log, source, OffsetRange { first, next: range.next })?;
+        reader.select(&wanted.selection());
         while let Some(record) = reader.next()? {
-            done += 1;
-            if done % PROGRESS_SIGNALS == 0 {
-                progress(ReplayProgress { phase: Phase::Outputs, done, total });
-            }
             let Some(signal) = wanted.of(&record) else { continue };
             if signal.bar_end_ns < at_ns {
                 continue;
@@ -84,6 +87,8 @@ pub fn find_signal(
             // Later signals end later, except for lateness, and each symbol is in one partition.
             break;
         }
+        done += (range.next - first) as u64;
+        progress(ReplayProgress { phase: Phase::Outputs, done, total });
     }
     match best {
         Some((_, partition, offset)) => Ok((partition, offset)),
@@ -110,6 +115,7 @@ fn newest(
         while last.is_none() && next > range.first {
             let first = range.first.max(next - length);
             let mut reader = PartitionReader::open(log, source.clone(), OffsetRange { first, next })?;
+            reader.select(&wanted.selection());
             while let Some(record) = reader.next()? {
                 if let Some(signal) = wanted.of(&record) {
                     last = Some((signal.bar_end_ns, partition, record.offset));

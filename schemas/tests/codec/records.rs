@@ -23,7 +23,12 @@ fn signals() {
     for signal in samples::signals() {
         let payload = encoded(&signal, encode_signal);
         assert_eq!(decode_signal(&payload), Ok(signal.clone()));
-        let head = SignalHead { symbol: &signal.symbol, kind: signal.kind, bar_spec: &signal.bar_spec };
+        let head = SignalHead {
+            symbol: &signal.symbol,
+            kind: signal.kind,
+            bar_spec: &signal.bar_spec,
+            bar_end_ns: signal.bar_end_ns,
+        };
         assert_eq!(decode_signal_head(&payload), Ok(head));
         assert!((0..20).all(|length| decode_signal_head(&payload[..length]).is_err()));
         let schema = match (&signal.name, &signal.bar) {

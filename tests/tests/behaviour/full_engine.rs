@@ -152,6 +152,7 @@ fn publish_poison(log: &dyn EventLog) {
             headers: Default::default(),
             timestamp_ns: 1,
             value: poison.as_slice().into(),
+            ..NewRecord::default()
         };
         producer.send(record).expect("the log takes the record");
     }

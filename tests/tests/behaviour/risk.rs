@@ -144,6 +144,7 @@ fn send(log: &Arc<dyn EventLog>, partition: i32, values: impl Iterator<Item = Ve
             headers: Default::default(),
             timestamp_ns: 1,
             value: value.into(),
+            ..NewRecord::default()
         };
         producer.send(record).expect("the log takes it");
     }

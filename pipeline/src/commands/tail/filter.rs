@@ -6,6 +6,7 @@ use serde_json::Value;
 use warptape_hot::UnknownSymbol;
 
 use super::layouts;
+use super::look::Look;
 use super::names::Names;
 use super::rows::TickRow;
 use super::show::branch;
@@ -71,6 +72,29 @@ impl Filter {
         has_symbol && has_bar && has_kind && is_within
     }
 
+    /// Notes the symbol of a row that is not passed to [`Filter::takes`].
+    pub fn note_symbol(&mut self, symbol: &str) {
+        if let Some(wanted) = &mut self.symbol {
+            wanted.note(symbol);
+        }
+    }
+
+    /// Returns true if some row had the wanted bar, or none is wanted.
+    pub fn has_found_bar(&self) -> bool {
+        self.bar.as_ref().is_none_or(|bar| bar.is_found)
+    }
+
+    /// Returns true if some row had each wanted value.
+    pub fn has_found_all(&self) -> bool {
+        self.has_found_bar() && self.symbol.as_ref().is_none_or(|symbol| symbol.is_found)
+    }
+
+    /// Returns a look that finds the rows with the wanted symbol and time.
+    pub fn look(&self) -> Look {
+        let symbol = self.symbol.as_ref().map(|symbol| symbol.value.as_str());
+        Look::new(symbol, self.since_ns, self.until_ns)
+    }
+
     /// Describes the wanted value that no row had so far; `None` if all were found, or no row was read.
     pub fn missing(&self) -> Option<String> {
         let symbol = self.symbol.as_ref().filter(|wanted| wanted.is_missing());
@@ -102,19 +126,23 @@ impl Wanted {
 
     /// True if the field has the wanted value. Remembers other values until then.
     fn is_in(&mut self, field: Option<&Value>) -> bool {
-        match field.and_then(Value::as_str) {
-            Some(value) if value == self.value => {
+        field.and_then(Value::as_str).is_some_and(|value| self.note(value))
+    }
+
+    /// True if the value is the wanted one.
+    fn note(&mut self, value: &str) -> bool {
+        match value {
+            value if value == self.value => {
                 self.is_found = true;
                 self.others.clear();
                 true
             }
-            Some(other) => {
+            other => {
                 if !self.is_found && self.others.len() < OTHERS_MAX && !self.others.contains(other) {
                     self.others.insert(other.to_owned());
                 }
                 false
             }
-            None => false,
         }
     }
 }

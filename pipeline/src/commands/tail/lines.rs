@@ -8,8 +8,9 @@ use warptape_eventlog::Record;
 use warptape_schemas::Describer;
 
 use super::json_line::JsonLine;
+use super::look::{Look, Rows};
 use super::reading::Reading;
-use super::rows;
+use super::{rows, selection};
 use crate::open::{Purpose, open_log};
 use crate::settings::Settings;
 
@@ -17,6 +18,7 @@ use crate::settings::Settings;
 pub struct Lines {
     reading: Reading,
     symbol: Option<String>,
+    look: Look,
     describer: Describer,
     ready: VecDeque<String>,
 }
@@ -41,8 +43,10 @@ impl Lines {
         (from_beginning, exits_at_end): (bool, bool),
     ) -> anyhow::Result<Self> {
         let log = open_log(settings, Purpose::Show)?.log;
-        let reading = Reading::open(&*log, settings, topic, (from_beginning, exits_at_end))?;
-        Ok(Self { reading, symbol, describer: Describer::new(), ready: VecDeque::new() })
+        let mut reading = Reading::open(&*log, settings, topic, (from_beginning, exits_at_end))?;
+        reading.select(&selection(symbol.as_deref(), (None, None)));
+        let look = Look::new(symbol.as_deref(), None, None);
+        Ok(Self { reading, symbol, look, describer: Describer::new(), ready: VecDeque::new() })
     }
 
     /// Returns the next line; waits about `timeout` for it.
@@ -54,9 +58,13 @@ impl Lines {
             return Ok(Polled::End);
         }
         let topic = self.reading.topic().to_owned();
-        let (symbol, describer, ready) = (self.symbol.as_deref(), &self.describer, &mut self.ready);
-        self.reading.poll(timeout, |partition, record| {
-            ready.extend(lines(describer, JsonLine::new(&topic, partition, record), record, symbol)?);
+        let Self { reading, symbol, look, describer, ready } = self;
+        let symbol = symbol.as_deref();
+        reading.poll(timeout, |partition, record| {
+            let wanted = payload_of(record).map_or(Rows::Any, |payload| look.at(payload));
+            if !wanted.are_none() {
+                ready.extend(lines(describer, JsonLine::new(&topic, partition, record), record, symbol)?);
+            }
             anyhow::Ok(())
         })?;
         Ok(self.ready.pop_front().map_or(Polled::Idle, Polled::Line))

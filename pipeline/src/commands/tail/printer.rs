@@ -11,6 +11,7 @@ use warptape_schemas::{Describer, decode_journal_entry};
 
 use super::filter::Filter;
 use super::json_line::JsonLine;
+use super::look::{Look, Rows};
 use super::names::Names;
 use super::readable::readable;
 use super::rows::{self, TickRow};
@@ -32,6 +33,7 @@ pub struct Printer<'a, W> {
     topic: &'a str,
     output: W,
     filter: Filter,
+    look: Look,
     form: Form,
     describer: Describer,
     /// Start of the process that writes each partition of the journal, once an entry has named it.
@@ -88,7 +90,8 @@ impl<'a, W: Write> Printer<'a, W> {
     /// Checks the arguments against the names of the topic.
     pub fn new(args: &TailArgs, topic: &'a str, names: &Names<'_>, output: W) -> Result<Self, UsageError> {
         let (filter, form) = (Filter::new(args, names)?, Form::new(args, names)?);
-        Ok(Self { topic, output, filter, form, describer: Describer::new(), started: BTreeMap::new() })
+        let (look, started) = (filter.look(), BTreeMap::new());
+        Ok(Self { topic, output, filter, look, form, describer: Describer::new(), started })
     }
 
     /// Warns if no row so far had the requested symbol or bar.
@@ -100,9 +103,13 @@ impl<'a, W: Write> Printer<'a, W> {
 
     /// Prints the rows of a record.
     pub fn print(&mut self, partition: i32, record: &Record) -> io::Result<()> {
+        let wanted = self.look_at(record);
+        if wanted.are_none() {
+            return Ok(());
+        }
         match payload_of(record).and_then(|payload| self.describer.describe(payload)) {
             Ok((schema, value)) => {
-                for row in rows::rows(schema, value) {
+                for row in rows::rows_of(schema, value, &wanted) {
                     if self.filter.takes(&row, record.timestamp_ns) {
                         self.print_row(partition, record, row)?;
                     }
@@ -111,6 +118,35 @@ impl<'a, W: Write> Printer<'a, W> {
             }
             Err(error) => self.print_undecodable(partition, record, &error.to_string()),
         }
+    }
+
+    /// Returns true if some row so far had each of the requested symbol and bar.
+    pub fn has_found_all(&self) -> bool {
+        self.filter.has_found_all()
+    }
+
+    /// Notes the symbols and bars of a record without printing it.
+    pub fn survey(&mut self, record: &Record) {
+        if self.look_at(record).are_none() {
+            return;
+        }
+        if let Ok((schema, value)) = payload_of(record).and_then(|payload| self.describer.describe(payload)) {
+            for row in rows::rows(schema, value) {
+                self.filter.takes(&row, record.timestamp_ns);
+            }
+        }
+    }
+
+    /// Returns the rows of a record that may be wanted, and notes the symbols of the others.
+    fn look_at(&mut self, record: &Record) -> Rows {
+        // A message about a missing bar needs the bars of all rows.
+        if !self.filter.has_found_bar() {
+            return Rows::Any;
+        }
+        let Ok(payload) = payload_of(record) else { return Rows::Any };
+        let wanted = self.look.at(payload);
+        self.look.new_symbols().for_each(|symbol| self.filter.note_symbol(symbol));
+        wanted
     }
 
     /// Flushes the output.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use warptape_eventlog::{Consumer, EventLog, Fetched, Record, TopicInfo, TopicPartition};
+use warptape_eventlog::{Consumer, EventLog, Fetched, Record, Selection, TopicInfo, TopicPartition};
 
 use crate::settings::Settings;
 use crate::usage_error::UsageError;
@@ -40,6 +40,11 @@ impl Reading {
         let mut reader = log.reader(&partitions)?;
         let open = seek(&mut *reader, &partitions, from_beginning)?;
         Ok(Self { topic: topic.name, ends: exits_at_end, reader, open })
+    }
+
+    /// Lets the log leave out records that are not selected. Returns false if all come nevertheless.
+    pub fn select(&mut self, selection: &Selection) -> bool {
+        self.reader.select(selection)
     }
 
     /// Returns the name of the topic, with its prefix.

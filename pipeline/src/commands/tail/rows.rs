@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::look::Rows;
+
 /// One row.
 pub struct TickRow {
     /// Schema name. Rows of a batch have the name of a single tick's schema, if the fields are the same.
@@ -21,10 +23,15 @@ impl TickRow {
 
 /// Returns the rows of a decoded record.
 pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
+    rows_of(schema, value, &Rows::Any)
+}
+
+/// Returns the wanted rows of a decoded record.
+pub fn rows_of(schema: &'static str, value: Value, wanted: &Rows) -> Vec<TickRow> {
     match value {
         Value::Object(columns) if columns.contains_key("symbols") => {
             let schema = if columns.contains_key("price_scale") { schema } else { "Tick" };
-            ticks(schema, &columns)
+            ticks(schema, &columns, wanted)
         }
         fields => vec![TickRow { schema, index: None, fields }],
     }
@@ -32,7 +39,7 @@ pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
 
 /// Returns the ticks of a batch. The batch has a dictionary of symbols, an index into it for each tick, and an array
 /// for each other field. Fields missing in a bad record are null.
-fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
+fn ticks(schema: &'static str, columns: &Map<String, Value>, wanted: &Rows) -> Vec<TickRow> {
     let array = |name: &str| columns.get(name).and_then(Value::as_array);
     let (Some(dictionary), Some(symbols)) = (array("symbols"), array("symbol")) else { return Vec::new() };
     let row = |(index, symbol): (usize, &Value)| {
@@ -53,7 +60,7 @@ fn ticks(schema: &'static str, columns: &Map<String, Value>) -> Vec<TickRow> {
         }
         TickRow { schema, index: Some(index), fields: Value::Object(fields) }
     };
-    symbols.iter().enumerate().map(row).collect()
+    symbols.iter().enumerate().filter(|(index, _)| wanted.have(*index)).map(row).collect()
 }
 
 /// Returns the default of a column that a batch leaves empty; null for a column that must not be empty.

@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use warptape_eventlog::{
-    Consumer, EventLog, Fetched, LogError, OffsetRange, PartitionEnd, Producer, RecordClock, TopicInfo,
-    TopicPartition, TopicSpec,
+    Consumer, EventLog, Fetched, LogError, OffsetRange, PartitionEnd, Producer, RecordClock, Selection,
+    TopicInfo, TopicPartition, TopicSpec,
 };
 
 use super::{Answer, Explains, Subject};
@@ -183,6 +183,10 @@ impl Consumer for BoundedReader {
 
     fn leave_headers(&mut self) {
         self.reader.leave_headers();
+    }
+
+    fn select(&mut self, selection: &Selection) -> bool {
+        self.reader.select(selection)
     }
 
     fn pause(&mut self, partitions: &[TopicPartition]) -> Result<(), LogError> {
