@@ -99,6 +99,10 @@ pub struct LaneSpec {
     /// Lanes to whose device memory this lane can copy without the host.
     #[wire(default = "[]")]
     pub peers: Vec<Peer>,
+    /// Number of blocks of a kernel that the lane's device runs at the same time; 0 if unknown, which counts as 1. A
+    /// lane on the processor has no blocks.
+    #[wire(since = 12, default = "0")]
+    pub width: i32,
 }
 
 /// A lane to whose device memory another lane can copy without the host.
@@ -134,6 +138,7 @@ impl LaneSpec {
             memory_bytes: 0,
             numa_node: None,
             peers: Vec::new(),
+            width: 0,
         }
     }
 
