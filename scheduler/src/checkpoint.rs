@@ -184,7 +184,8 @@ impl Scheduler {
                     return Err(damaged("it has values for lanes, slices or tasks that it lacks"));
                 }
             }
-            None if learnt == Learnt::default() && newest == Newest::default() && wide == Wide::default() => {}
+            None if learnt == Learnt::default() && newest == Newest::default() && wide == Wide::default() => {
+            }
             None => return Err(damaged("it has learnt values, but no process has started")),
         }
         if !rest.is_empty() {

@@ -194,6 +194,11 @@ impl SweepBars {
         self.close.len()
     }
 
+    /// Number of symbols.
+    pub fn symbol_count(&self) -> usize {
+        self.ends.len()
+    }
+
     /// True if there are no bars.
     pub fn is_empty(&self) -> bool {
         self.close.is_empty()

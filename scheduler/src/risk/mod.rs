@@ -216,7 +216,8 @@ impl Risk {
 
     /// Tasks with their units' widths, unless these are 0.
     pub(crate) fn unit_widths(&self) -> impl Iterator<Item = (TaskId, u16)> {
-        let of_task = |task: &Task| (task.spec.unit_width > 0).then_some((task.spec.id, task.spec.unit_width));
+        let of_task =
+            |task: &Task| (task.spec.unit_width > 0).then_some((task.spec.id, task.spec.unit_width));
         self.tasks.values().filter_map(of_task)
     }
 

@@ -80,8 +80,8 @@ impl TaskSpec {
         width.checked_div(i64::from(self.unit_width)).unwrap_or(1).max(1)
     }
 
-    /// Units of a slice that takes about `wanted_ns` on a lane of this class and width: whole waves, at least one, and
-    /// one while nothing is known.
+    /// Units of a slice that takes about `wanted_ns` on a lane of this class and width. These are whole waves, at least
+    /// one. It is one while nothing is known.
     pub(super) fn slice_units(&self, rates: &Rates, class: ClassId, width: i64, wanted_ns: i64) -> i64 {
         let wave = self.wave(width);
         let waves = rates.slice_waves(class, &self.rate_key, wave * self.unit_cost, wanted_ns);

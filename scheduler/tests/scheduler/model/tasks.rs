@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use warptape_events::journal::*;
 
-use super::{Model, ModelLane};
+use super::{Model, ModelLane, kind_of};
 use crate::starvation::Starvation;
 
 /// State of a unit.
@@ -451,6 +451,14 @@ impl Model {
         let task = self.tasks.known.get_mut(&slice.task).unwrap();
         let slots = task.slots(slice.from, slice.to);
         assert!(slice.to - slice.from <= task.arrived.slice_units_max, "a slice is too large");
+        let width = if kind_of(lane) == LaneKind::Device { crate::script::DEVICE_WIDTH } else { 1 };
+        let is_device = self.config.route_interval_ns > 0 && width > 1;
+        let at_once = if is_device { width.checked_div(task.arrived.unit_width.into()) } else { None };
+        let is_one_wave = slice.to - slice.from <= i64::from(at_once.unwrap_or(1).max(1));
+        let predicted_ns = slice.predicted_finish_ns - self.at_ns;
+        let is_known = slice.service_fs_per_cost > 0 && self.config.risk.predictor == 0;
+        let is_short = is_known && predicted_ns <= self.config.risk.slice_ns;
+        assert!(is_one_wave || is_short || self.config.risk.predictor > 0, "a slice is too long: {slice:?}");
         assert!(!task.is_whole, "a task is begun before it is split");
         let lost = task.units.iter().position(|unit| *unit == Unit::Open(None));
         let owner = slice.stolen_from.unwrap_or(lane);
