@@ -5,7 +5,7 @@ use warptape_network::*;
 use warptape_scheduler::{NETWORKS_MAX, Scheduler, StepError, Subject};
 
 use crate::draws::Draws;
-use crate::script::{FIRST_RULES, assigned, config, started_by, task};
+use crate::script::{FIRST_RULES, assigned, config, started, started_by, task};
 
 fn layer(draws: &mut Draws, inputs: usize, outputs: usize) -> Layer {
     let row = |_| WeightsRow {
