@@ -330,8 +330,8 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
             let allowed = format!("it must be from 0 (stands by) to {WEIGHT_MAX}");
             mistakes.push(mistake(format!("lanes[{index}].weight"), spec.weight, allowed));
         }
-        if !(0..=WIDTH_MAX).contains(&spec.width) {
-            let allowed = format!("it must be from 0 (unknown) to {WIDTH_MAX}");
+        if !(1..=WIDTH_MAX).contains(&spec.width) {
+            let allowed = format!("it must be from 1 to {WIDTH_MAX}");
             mistakes.push(mistake(format!("lanes[{index}].width"), spec.width, allowed));
         }
     }
@@ -476,7 +476,7 @@ pub(crate) mod tests {
             &["lanes[0].weight", "lanes[1].lane", "lanes[2].weight"],
         );
         let mistakes = |width| check_lanes(&[LaneSpec { width, ..LaneSpec::new(0, "cuda:0", 1) }]).len();
-        assert_eq!([-1, 0, WIDTH_MAX, WIDTH_MAX + 1].map(mistakes), [1, 0, 0, 1]);
+        assert_eq!([0, 1, WIDTH_MAX, WIDTH_MAX + 1].map(mistakes), [1, 0, 0, 1]);
     }
 
     #[test]

@@ -283,7 +283,7 @@ fn lanes(random: &mut Random) -> Vec<LaneSpec> {
         } else {
             format!("cpu:{lane}")
         };
-        let width = if device.starts_with("cuda") { Emulator::WIDTH } else { 0 };
+        let width = if device.starts_with("cuda") { Emulator::WIDTH } else { 1 };
         LaneSpec { width, ..LaneSpec::new(lane, device, random.between(0, 4) as i32) }
     };
     (0..count).map(&mut lane).collect()

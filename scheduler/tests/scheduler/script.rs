@@ -79,7 +79,7 @@ pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> In
         .enumerate()
         .map(|(lane, &weight)| {
             let is_device = scheduler.route_interval_ns > 0 && lane % 2 == 1;
-            let (kind, width) = if is_device { ("cuda", DEVICE_WIDTH) } else { ("cpu", 0) };
+            let (kind, width) = if is_device { ("cuda", DEVICE_WIDTH) } else { ("cpu", 1) };
             LaneSpec { width, ..LaneSpec::new(lane as i32, format!("{kind}:{lane}"), weight) }
         })
         .collect();

@@ -188,9 +188,9 @@ fn decided(rules: i32, widths: &[i32], unit_width: u16) -> Vec<Decision> {
 
 #[test]
 fn lanes_of_width_one_decide_as_before_and_earlier_rules_know_no_widths() {
-    let before = decided(FIRST_RULES, &[0, 0], 0);
-    assert_eq!(decided(RULES, &[0, 1], 0), before);
-    assert_eq!(decided(RULES, &[1, 0], 1), before, "a wave is one unit");
+    let before = decided(FIRST_RULES, &[1, 1], 0);
+    assert_eq!(decided(RULES, &[1, 1], 0), before);
+    assert_eq!(decided(RULES, &[1, 1], 1), before, "a wave is one unit");
     assert_eq!(decided(RULES, &[WIDTH, WIDTH], 0), before, "units run one after the other");
     assert_eq!(decided(FIRST_RULES, &[WIDTH, WIDTH], 1), before, "a journal of earlier rules");
     assert_ne!(decided(RULES, &[WIDTH, WIDTH], 1), before);
@@ -200,7 +200,7 @@ fn lanes_of_width_one_decide_as_before_and_earlier_rules_know_no_widths() {
 fn a_checkpoint_has_the_widths() {
     let mut scheduler = Scheduler::new();
     let waiting = TaskArrived { units: 9_000, unit_width: 2, slice_units_max: 9_000, ..task(0) };
-    for input in [start(RULES, &[8, 0]), assigned(0, 1), Input::TaskArrived(waiting)] {
+    for input in [start(RULES, &[8, 1]), assigned(0, 1), Input::TaskArrived(waiting)] {
         scheduler.step(0, &input, &mut Vec::new()).expect("good input");
     }
     let bytes = scheduler.checkpoint();
@@ -208,7 +208,7 @@ fn a_checkpoint_has_the_widths() {
     let mut read = Scheduler::from_checkpoint(&bytes).expect("it was just written");
     read.audit();
     assert_eq!((read.state_hash(), read.checkpoint()), (scheduler.state_hash(), bytes.clone()));
-    let (Input::Started(same), Input::Started(other)) = (start(RULES, &[8, 0]), start(RULES, &[8, 8])) else {
+    let (Input::Started(same), Input::Started(other)) = (start(RULES, &[8, 1]), start(RULES, &[8, 8])) else {
         unreachable!()
     };
     assert_eq!((read.contradiction(&same), read.contradiction(&other)), (None, Some("lanes")));

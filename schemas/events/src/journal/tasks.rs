@@ -180,7 +180,7 @@ pub struct TaskArrived {
     #[wire(default = "0")]
     pub bytes: i64,
     /// Number of blocks of a kernel that a unit takes on a device. 0: a device works on one unit after the other.
-    #[wire(since = 12, default = "0")]
+    #[wire(default = "0")]
     pub unit_width: u16,
 }
 
