@@ -121,6 +121,7 @@ impl Admissions {
             unit_cost: arrived.unit_cost,
             slice_units_max: arrived.units,
             gang: arrived.gang,
+            unit_width: arrived.unit_width,
             as_of: first.as_of.to_vec(),
             ..(*first.arrived).clone()
         };
@@ -252,6 +253,7 @@ mod tests {
             bytes: 0,
             gang: false,
             as_of: vec![as_of(3), as_of(1)],
+            unit_width: 0,
         })
     }
 

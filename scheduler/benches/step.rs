@@ -111,6 +111,7 @@ fn arrived_task(task: TaskId) -> Input {
         slice_units_max: 10,
         gang: false,
         as_of: Vec::new(),
+        unit_width: 0,
     })
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   4, the state, Learnt, Later, Rules
 //!   5, the same, Newest                   the state has something that version 4 lacks, such as slices that others have passed
+//!   6, the same, Wide                     lanes or units have widths
 //! ```
 //!
 //! The bytes begin with their version; the rest is postcard. All versions are read. The first version that holds the
@@ -14,7 +15,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use warptape_events::journal::{LaneId, LaneSpec, SchedulerConfig, Started};
+use warptape_events::journal::{LaneId, LaneSpec, SchedulerConfig, Started, TaskId};
 
 use crate::audit;
 use crate::config::{FIRST_RULES, RULES};
@@ -23,12 +24,35 @@ use crate::learnt::{Later, Learnt, Rules};
 use crate::life::Life;
 use crate::machine::Scheduler;
 use crate::policy::task::{TaskPolicy, task_policies_listed};
-use crate::risk::Shadows;
+use crate::risk::{Shadows, Widths, widths_of};
 
 /// Version of the encoding of a state followed by [`Learnt`], [`Later`] and [`Rules`]: the first released one.
 const RULED: u8 = 4;
 /// Version of the encoding with [`Newest`] after [`Rules`].
 const NEWEST: u8 = 5;
+/// Version of the encoding with [`Wide`] after [`Newest`].
+const WIDE: u8 = 6;
+
+/// Parts of the state that were added after version 5.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Wide {
+    /// Widths by lane; empty if all are 1.
+    lanes: Vec<i32>,
+    /// Widths of units, by task; a missing one is 0.
+    units: Vec<(TaskId, u16)>,
+}
+
+impl Wide {
+    fn of(life: &Life) -> Self {
+        Self { lanes: life.risk.widths().of_lanes().to_vec(), units: life.risk.unit_widths().collect() }
+    }
+
+    /// Puts the parts into a state without them; returns false if they do not fit.
+    fn put_into(self, life: &mut Life) -> bool {
+        let classes = life.lanes.iter().map(|lane| lane.class);
+        Widths::new(self.lanes, classes).is_some_and(|widths| life.risk.restore_widths(widths, self.units))
+    }
+}
 
 /// Parts of the state that were added after version 4.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +93,7 @@ impl Newest {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CheckpointError {
     /// Another version of the scheduler wrote it.
-    #[error("the state has version {found}, but this software reads versions {RULED} to {NEWEST}")]
+    #[error("the state has version {found}, but this software reads versions {RULED} to {WIDE}")]
     Version {
         /// Its version.
         found: u8,
@@ -101,20 +125,28 @@ pub enum CheckpointError {
 
 impl Scheduler {
     /// Versions that are read and written.
-    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = RULED..=NEWEST;
+    pub const CHECKPOINT_VERSIONS: RangeInclusive<u8> = RULED..=WIDE;
 
     /// The bytes of the whole state.
     pub fn checkpoint(&self) -> Vec<u8> {
         let nothing = Learnt::default();
         let learnt = self.life.as_ref().map_or(&nothing, |life| &life.learnt);
         let newest = self.life.as_ref().map(Newest::of).unwrap_or_default();
-        let version = if newest == Newest::default() { RULED } else { NEWEST };
+        let wide = self.life.as_ref().map(Wide::of).unwrap_or_default();
+        let version = match (&newest, &wide) {
+            (newest, wide) if (newest, wide) == (&Newest::default(), &Wide::default()) => RULED,
+            (_, wide) if *wide == Wide::default() => NEWEST,
+            _ => WIDE,
+        };
         let mut bytes = postcard::to_extend(self, vec![version])
             .and_then(|bytes| postcard::to_extend(learnt, bytes))
             .and_then(|bytes| postcard::to_extend(&learnt.later, bytes))
             .and_then(|bytes| postcard::to_extend(&learnt.later.rules, bytes));
         if version >= NEWEST {
             bytes = bytes.and_then(|bytes| postcard::to_extend(&newest, bytes));
+        }
+        if version >= WIDE {
+            bytes = bytes.and_then(|bytes| postcard::to_extend(&wide, bytes));
         }
         bytes.expect("the state is made of numbers, texts and lists")
     }
@@ -133,23 +165,27 @@ impl Scheduler {
         let (learnt, rest) = postcard::take_from_bytes::<Learnt>(rest).map_err(damaged)?;
         let (later, rest) = postcard::take_from_bytes::<Later>(rest).map_err(damaged)?;
         let (rules, mut rest) = postcard::take_from_bytes::<Rules>(rest).map_err(damaged)?;
-        let mut newest = Newest::default();
+        let (mut newest, mut wide) = (Newest::default(), Wide::default());
         if version >= NEWEST {
             (newest, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
-            if newest == Newest::default() {
-                return Err(damaged(format!("its contents need only version {}", version - 1)));
-            }
+        }
+        if version >= WIDE {
+            (wide, rest) = postcard::take_from_bytes(rest).map_err(damaged)?;
+        }
+        if version == NEWEST && newest == Newest::default() || version == WIDE && wide == Wide::default() {
+            return Err(damaged(format!("its contents need only version {}", version - 1)));
         }
         let learnt = Learnt { later: Later { rules, ..later }, ..learnt };
         match &mut scheduler.life {
             Some(life) => {
                 life.learnt = learnt;
                 life.risk.restore_totals();
-                if !newest.put_into(life) {
-                    return Err(damaged("it has values for lanes or slices that it lacks"));
+                if !newest.put_into(life) || !wide.put_into(life) {
+                    return Err(damaged("it has values for lanes, slices or tasks that it lacks"));
                 }
             }
-            None if (&learnt, &newest) == (&Learnt::default(), &Newest::default()) => {}
+            None if learnt == Learnt::default() && newest == Newest::default() && wide == Wide::default() => {
+            }
             None => return Err(damaged("it has learnt values, but no process has started")),
         }
         if !rest.is_empty() {
@@ -179,9 +215,11 @@ impl Scheduler {
         };
         let Rules(rules) = life.learnt.later.rules;
         let kinds = life.lanes.iter().map(|lane| lane.kind);
+        let widths = life.lanes.iter().map(|lane| life.risk.widths().of_lane(lane.id) as i32);
         match () {
             () if without(&life.config) != without(&started.scheduler) => Some("scheduler"),
             () if !kinds.eq(started.lanes.iter().map(LaneSpec::kind)) => Some("lanes"),
+            () if !widths.eq(widths_of(&started.lanes, started.rules)) => Some("lanes"),
             () if rules != started.rules => Some("rules"),
             () => None,
         }

@@ -1,4 +1,5 @@
-//! Classes of lanes. Lanes of one class are equally fast, so that the times of one predict the times of the others.
+//! Classes of lanes. Lanes of one class are equally fast and wide, so that the times of one predict those of the
+//! others.
 //!
 //! It owns the classes' numbers, which are part of the state hash; it must not know what is learnt of a class.
 
@@ -39,17 +40,18 @@ impl ClassId {
     }
 }
 
-/// The class of each lane, by lane, and the number of classes. A lane without a named class belongs to the class of its
-/// kind. Named classes have the numbers after these two, in the order of their first lanes.
-pub(crate) fn classes_of(lanes: &[LaneSpec]) -> (Vec<ClassId>, usize) {
-    let mut named: Vec<(LaneKind, &str)> = Vec::new();
+/// The class of each lane, by lane, and the number of classes. A lane of width 1 without a named class belongs to the
+/// class of its kind. Other classes have the numbers after these two, in the order of their first lanes. `widths` are
+/// those of the lanes.
+pub(crate) fn classes_of(lanes: &[LaneSpec], widths: &[i32]) -> (Vec<ClassId>, usize) {
+    let mut named: Vec<(LaneKind, &str, i32)> = Vec::new();
     let mut classes = Vec::with_capacity(lanes.len());
-    for lane in lanes {
-        if lane.class.is_empty() {
+    for (lane, &width) in lanes.iter().zip(widths) {
+        if lane.class.is_empty() && width == 1 {
             classes.push(ClassId::of_kind(lane.kind()));
             continue;
         }
-        let key = (lane.kind(), lane.class.as_str());
+        let key = (lane.kind(), lane.class.as_str(), width);
         let known = named.iter().position(|class| *class == key);
         let index = known.unwrap_or_else(|| {
             named.push(key);
@@ -68,15 +70,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_are_of_one_class_where_kind_and_name_are_the_same() {
+    fn lanes_are_of_one_class_where_kind_name_and_width_are_the_same() {
         let lanes =
             [("cuda:0", "H200"), ("cpu:1", ""), ("cuda:1", "T4"), ("cuda:2", "H200"), ("cpu:2", "T4")];
         let lanes: Vec<_> = (0..)
             .zip(lanes)
             .map(|(lane, (device, class))| LaneSpec { class: class.into(), ..LaneSpec::new(lane, device, 1) })
             .collect();
-        let (classes, count) = classes_of(&lanes);
-        assert_eq!(classes.iter().map(|class| class.index()).collect::<Vec<_>>(), [2, 0, 3, 2, 4]);
-        assert_eq!(count, 5);
+        let check = |widths: &[i32], expected: [usize; 5], expected_count| {
+            let (classes, count) = classes_of(&lanes, widths);
+            assert_eq!(classes.iter().map(|class| class.index()).collect::<Vec<_>>(), expected);
+            assert_eq!(count, expected_count);
+        };
+        check(&[1; 5], [2, 0, 3, 2, 4], 5);
+        check(&[16, 1, 16, 16, 1], [2, 0, 3, 2, 4], 5);
+        check(&[16, 2, 16, 8, 1], [2, 3, 4, 5, 6], 7);
     }
 }

@@ -42,11 +42,16 @@ pub(crate) const FIRST_RULES: i32 = 3;
 /// | rules | what changed |
 /// | --- | --- |
 /// | 3 | |
-pub const RULES: i32 = 3;
+/// | 4 | slices count in waves: the units that a lane works on at the same time |
+pub const RULES: i32 = 4;
+/// The first rules with waves. Under earlier ones, each lane works on one unit at a time.
+pub(crate) const WAVE_RULES: i32 = 4;
 /// Most units of a task, including those of earlier rounds.
 pub const UNITS_MAX: i64 = 1 << 36;
 /// Greatest cost of one unit of a task.
 pub const COST_MAX: i64 = 1 << 20;
+/// Greatest width of a lane: blocks of a kernel that its device runs at the same time.
+pub const WIDTH_MAX: i32 = 1 << 20;
 /// Most bytes of a tenant's name, a rate key or a request's own id.
 pub const TEXT_BYTES_MAX: usize = 256;
 /// Greatest weight of a tenant.
@@ -91,7 +96,7 @@ const _: () = assert!(
 );
 const _: () = assert!((WEIGHT_MAX as i64).checked_mul(100 * LANES_MAX as i64).is_some());
 const _: () = assert!(TIME_NS_MAX.checked_add(GANG_WAIT_SLICES * SLICE_NS_MAX).is_some());
-const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).is_some());
+const _: () = assert!((UNITS_MAX + WIDTH_MAX as i64).checked_mul(COST_MAX).is_some());
 
 /// A field of a configuration with an unacceptable value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -325,6 +330,10 @@ pub fn check_lanes(lanes: &[LaneSpec]) -> Vec<ConfigMistake> {
             let allowed = format!("it must be from 0 (stands by) to {WEIGHT_MAX}");
             mistakes.push(mistake(format!("lanes[{index}].weight"), spec.weight, allowed));
         }
+        if !(1..=WIDTH_MAX).contains(&spec.width) {
+            let allowed = format!("it must be from 1 to {WIDTH_MAX}");
+            mistakes.push(mistake(format!("lanes[{index}].width"), spec.width, allowed));
+        }
     }
     mistakes
 }
@@ -466,6 +475,8 @@ pub(crate) mod tests {
             &[(0, -1), (2, 1), (2, WEIGHT_MAX + 1)],
             &["lanes[0].weight", "lanes[1].lane", "lanes[2].weight"],
         );
+        let mistakes = |width| check_lanes(&[LaneSpec { width, ..LaneSpec::new(0, "cuda:0", 1) }]).len();
+        assert_eq!([0, 1, WIDTH_MAX, WIDTH_MAX + 1].map(mistakes), [1, 0, 0, 1]);
     }
 
     #[test]

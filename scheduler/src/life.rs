@@ -26,7 +26,7 @@ use crate::partitions::{GroupKey, Partition, PartitionPhase};
 use crate::policy::placement::PlacementPolicy;
 use crate::policy::task::TaskPolicy;
 use crate::rebalance::Rebalancing;
-use crate::risk::{self, Risk, Shadows, check_shadow};
+use crate::risk::{self, Risk, Shadows, Widths, check_shadow, widths_of};
 use crate::room::Room;
 use crate::routing::Routing;
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -119,7 +119,9 @@ impl Life {
             Some(parsed) if mistakes.is_empty() => parsed,
             _ => return Err(StepError::BadConfig(mistakes)),
         };
-        let (classes, class_count) = classes_of(&started.lanes);
+        let widths = widths_of(&started.lanes, started.rules);
+        let (classes, class_count) = classes_of(&started.lanes, &widths);
+        let widths = Widths::new(widths, classes.iter().copied()).expect("lanes of a class have one width");
         let lanes = started.lanes.iter().zip(classes).map(|(spec, class)| Lane::new(spec, class));
         let mut life = Self {
             config: started.scheduler.clone(),
@@ -128,7 +130,7 @@ impl Life {
             routing: Routing::new(routes(&started.scheduler, &started.lanes), class_count),
             balance: Balance::new(started.lanes.len(), class_count),
             topology: Topology::new(&started.lanes),
-            risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count),
+            risk: Risk::new(&started.scheduler.risk, task_policy, started.lanes.len(), class_count, widths),
             partitions: BTreeMap::new(),
             clock: Clock { at_ns, batch_next: 0, wake_at_ns: None, draining: false },
             counts: Counts::default(),
@@ -145,6 +147,7 @@ impl Life {
             },
         };
         life.refresh_config();
+        life.hash.add(life.risk.widths().hash());
         for index in 0..life.lanes.len() {
             life.lanes[index].refresh(&mut life.hash);
         }

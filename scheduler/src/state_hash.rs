@@ -106,6 +106,8 @@ pub(crate) enum Component {
     PassedSlice = 64,
     AgedOwed = 65,
     BreakerMeasured = 66,
+    LaneWidth = 67,
+    TaskWidth = 68,
     Stealing = 70,
     Balance = 80,
     LaneWork = 81,

@@ -3,7 +3,7 @@
 //! The module must not know which decisions use it.
 
 use serde::{Deserialize, Serialize};
-use warptape_events::journal::{LaneId, LaneSpec, Link};
+use warptape_events::journal::{LaneId, LaneSpec, Link, Peer};
 
 /// Closeness of two lanes, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,12 +30,29 @@ impl Closeness {
 /// The reported topology of all lanes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Topology {
-    lanes: Vec<LaneSpec>,
+    lanes: Vec<Reported>,
+}
+
+/// A lane as reported. Checkpoints contain exactly these fields, so later fields of [`LaneSpec`] are left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Reported {
+    lane: LaneId,
+    device: String,
+    weight: i32,
+    class: String,
+    memory_bytes: i64,
+    numa_node: Option<i32>,
+    peers: Vec<Peer>,
 }
 
 impl Topology {
     pub(crate) fn new(lanes: &[LaneSpec]) -> Self {
-        Self { lanes: lanes.to_vec() }
+        let reported = |spec: &LaneSpec| {
+            let LaneSpec { lane, device, weight, class, memory_bytes, numa_node, peers, width: _ } =
+                spec.clone();
+            Reported { lane, device, weight, class, memory_bytes, numa_node, peers }
+        };
+        Self { lanes: lanes.iter().map(reported).collect() }
     }
 
     /// Closeness of `to` to `from`.
@@ -56,8 +73,6 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use warptape_events::journal::Peer;
-
     use super::*;
 
     #[test]

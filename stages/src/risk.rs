@@ -161,6 +161,11 @@ impl RiskTask {
         self.round.unit_cost()
     }
 
+    /// Number of blocks of a kernel that a unit takes on a device. 0: a device works on one unit after the other.
+    pub fn unit_width(&self) -> u16 {
+        self.round.unit_width().try_into().unwrap_or(u16::MAX)
+    }
+
     /// Estimated time of one core for all rounds, in nanoseconds, by rates that are the same everywhere (`cost`).
     pub fn cost_ns(&self) -> i64 {
         self.whole.cost_ns

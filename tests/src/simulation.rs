@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use warptape_emulator::Emulator;
 use warptape_engine::{AcceptedLoss, Config, CoreError, LaneCommand, Limits, RecordError, Times};
 use warptape_eventlog::TopicPartition;
 use warptape_kernels::Isa;
@@ -282,7 +283,8 @@ fn lanes(random: &mut Random) -> Vec<LaneSpec> {
         } else {
             format!("cpu:{lane}")
         };
-        LaneSpec::new(lane, device, random.between(0, 4) as i32)
+        let width = if device.starts_with("cuda") { Emulator::WIDTH } else { 1 };
+        LaneSpec { width, ..LaneSpec::new(lane, device, random.between(0, 4) as i32) }
     };
     (0..count).map(&mut lane).collect()
 }

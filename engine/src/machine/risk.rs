@@ -244,6 +244,7 @@ impl Core {
             gang: open.asked.gang && count > 1,
             as_of,
             bytes: open.asked.bytes as i64,
+            unit_width: open.task.unit_width(),
         });
         self.step(now_ns, input)
     }

@@ -131,6 +131,7 @@ impl Asked {
             gang: false,
             as_of: Vec::new(),
             bytes: self.bytes as i64,
+            unit_width: 0,
         })
     }
 }

@@ -3,12 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use warptape_kernels::device::{Address, DOWNLOADS_MAX, Device, DeviceError, Kernel};
+use warptape_kernels::device::{Address, BLOCK_THREADS, DOWNLOADS_MAX, Device, DeviceError, Kernel};
 
 use crate::raw::{ARGS_BYTES_MAX, DriverResult, Function, Pinned, Session, describe, is_out_of_memory};
 
-/// Number of threads of a block for which the kernels are written.
-const BLOCK_THREADS: usize = 128;
 /// Least size of host memory for copies.
 const PINNED_BYTES_MIN: usize = 64 * 1024;
 /// Largest part of a download: host memory that the device can access is scarce.

@@ -2,6 +2,7 @@
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::Clock;
+use warptape_kernels::device::BLOCK_THREADS;
 
 use crate::compiler::{NO_COMPILER, library_names};
 use crate::raw::{Driver, DriverResult, GpuHandle, Nvrtc, describe};
@@ -37,6 +38,8 @@ pub struct Gpu {
     pub compute_capability: (u32, u32),
     /// Number of multiprocessors.
     pub multiprocessors: u32,
+    /// Greatest number of resident threads of a multiprocessor.
+    pub multiprocessor_threads: u32,
     /// Memory that CUDA shows, in bytes.
     pub memory_total_bytes: u64,
     /// Free memory of the whole GPU, in bytes.
@@ -53,6 +56,13 @@ pub struct Gpu {
     pub mig: Option<Mig>,
     /// Version of the driver, or of CUDA if NVML does not report the driver's.
     pub driver_version: Option<String>,
+}
+
+impl Gpu {
+    /// Number of blocks of a kernel that the GPU runs at the same time, as far as their threads fit.
+    pub fn blocks_at_once(&self) -> u32 {
+        self.multiprocessors.saturating_mul(self.multiprocessor_threads / BLOCK_THREADS as u32)
+    }
 }
 
 /// Links of a GPU.
@@ -133,6 +143,7 @@ fn gpus(driver: Driver) -> DriverResult<Vec<Gpu>> {
             pci_bus_id: handle.pci_bus_id()?,
             compute_capability: handle.compute_capability()?,
             multiprocessors: handle.multiprocessors()?,
+            multiprocessor_threads: handle.multiprocessor_threads()?,
             memory_total_bytes: handle.memory_total_bytes()?,
             memory_free_bytes: None,
             sm_clock: Clocks::default(),

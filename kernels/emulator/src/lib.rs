@@ -41,6 +41,9 @@ struct Compiled {
 }
 
 impl Emulator {
+    /// Width of a lane on an emulated device. It is small, so that tasks of tests have several waves.
+    pub const WIDTH: i32 = 3;
+
     /// Compiles all kernels.
     pub fn new() -> Self {
         Self::of(&KERNELS)

@@ -139,6 +139,11 @@ impl FaultyDevice {
         Self { failed, ..self }
     }
 
+    /// Number of uploaded bytes.
+    pub fn uploaded_bytes(&self) -> u64 {
+        self.uploaded_bytes
+    }
+
     /// Number of allocations that were not freed.
     pub fn allocated(&self) -> usize {
         self.allocated

@@ -26,6 +26,9 @@ pub use staged::{GroupRows, StagedRows};
 pub use workspace::WorkMemory;
 pub(crate) use workspace::{Workspace, piece_bytes, with_workspace};
 
+/// Number of threads of a block for which the kernels are written.
+pub const BLOCK_THREADS: usize = 128;
+
 /// A file of CUDA C++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CudaSource {

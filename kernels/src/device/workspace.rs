@@ -1,5 +1,9 @@
 //! Memory of a device for jobs, such as risk calculations.
 
+use std::sync::{Arc, Weak};
+
+use bytemuck::cast_slice;
+
 use super::api::{Address, Device, DeviceError};
 
 /// Most bytes that are kept between jobs: allocating or freeing may stall the device for all its users.
@@ -13,11 +17,20 @@ pub struct WorkMemory {
     pieces: Vec<Piece>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Piece {
     address: Address,
     bytes: usize,
     in_use: bool,
+    /// Numbers that the piece contains for the jobs that share them.
+    shared: Weak<Vec<f64>>,
+}
+
+impl Piece {
+    /// True if a later job may want the content.
+    fn is_shared(&self) -> bool {
+        self.shared.strong_count() > 0
+    }
 }
 
 /// Memory of one job.
@@ -51,8 +64,8 @@ impl WorkMemory {
 
     /// Returns memory with undefined content, and true if it is new; new memory is zero.
     fn take(&mut self, device: &mut dyn Device, bytes: usize) -> Result<(Address, bool), DeviceError> {
-        let fitting = self.pieces.iter_mut().filter(|piece| !piece.in_use && piece.bytes >= bytes);
-        if let Some(piece) = fitting.min_by_key(|piece| piece.bytes) {
+        let is_fitting = |piece: &&mut Piece| !piece.in_use && !piece.is_shared() && piece.bytes >= bytes;
+        if let Some(piece) = self.pieces.iter_mut().filter(is_fitting).min_by_key(|piece| piece.bytes) {
             piece.in_use = true;
             return Ok((piece.address, false));
         }
@@ -64,15 +77,32 @@ impl WorkMemory {
             }
             allocated => allocated?,
         };
-        self.pieces.push(Piece { address, bytes, in_use: true });
+        self.pieces.push(Piece { address, bytes, in_use: true, shared: Weak::new() });
         Ok((address, true))
     }
 
-    /// Frees unused memory, the largest parts first, until at most `kept_bytes_max` are kept.
+    /// Returns memory with these numbers from an earlier job; `None` if there is none.
+    fn take_shared(&mut self, numbers: &Arc<Vec<f64>>) -> Option<Address> {
+        let has_them =
+            |piece: &&mut Piece| piece.is_shared() && piece.shared.as_ptr() == Arc::as_ptr(numbers);
+        let piece = self.pieces.iter_mut().find(has_them)?;
+        piece.in_use = true;
+        Some(piece.address)
+    }
+
+    /// Notes that memory in use contains these numbers until it is freed.
+    fn share(&mut self, address: Address, numbers: &Arc<Vec<f64>>) {
+        let of_address = self.pieces.iter_mut().filter(|piece| piece.address == address);
+        of_address.for_each(|piece| piece.shared = Arc::downgrade(numbers));
+    }
+
+    /// Frees unused memory until at most `kept_bytes_max` are kept: the largest parts first, and those with shared
+    /// numbers last.
     fn shrink(&mut self, device: &mut dyn Device, kept_bytes_max: usize) -> Result<(), DeviceError> {
         while self.bytes() > kept_bytes_max {
             let unused = (0..self.pieces.len()).filter(|&at| !self.pieces[at].in_use);
-            let Some(at) = unused.max_by_key(|&at| self.pieces[at].bytes) else { break };
+            let order = |&at: &usize| (!self.pieces[at].is_shared(), self.pieces[at].bytes);
+            let Some(at) = unused.max_by_key(order) else { break };
             device.free(self.pieces.swap_remove(at).address)?;
         }
         Ok(())
@@ -100,6 +130,17 @@ impl Workspace<'_> {
         let (address, _) = self.take(bytes.len())?;
         self.device.staging(bytes.len())?[..bytes.len()].copy_from_slice(bytes);
         self.device.upload(address, bytes.len())?;
+        Ok(address)
+    }
+
+    /// Returns memory with numbers that later jobs share. They are uploaded once, unless the memory is needed meanwhile.
+    pub(crate) fn put_shared(&mut self, numbers: &Arc<Vec<f64>>) -> Result<Address, DeviceError> {
+        if let Some(address) = self.memory.take_shared(numbers) {
+            self.addresses.push(address);
+            return Ok(address);
+        }
+        let address = self.put(cast_slice(numbers))?;
+        self.memory.share(address, numbers);
         Ok(address)
     }
 

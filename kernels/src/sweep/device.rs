@@ -76,8 +76,9 @@ fn run(
     let of_rules: Vec<DeviceRule> = rules.iter().map(DeviceRule::from).collect();
     let ends: Vec<u64> = bars.ends.iter().map(|&end| end as u64).collect();
     let rule = workspace.put(cast_slice(&of_rules))?;
-    let close = workspace.put(cast_slice(&bars.close))?;
-    let change = workspace.put(cast_slice(&bars.change))?;
+    // All slices of a sweep have the same bars.
+    let close = workspace.put_shared(&bars.close)?;
+    let change = workspace.put_shared(&bars.change)?;
     let end = workspace.put(cast_slice(&ends))?;
     let scale = workspace.put(cast_slice(&bars.scales))?;
     let at = workspace.room(size_of_val(sums))?;

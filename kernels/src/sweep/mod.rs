@@ -29,6 +29,8 @@ mod device;
 mod rules;
 mod window_sum;
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
 use bytemuck::{Pod, Zeroable};
@@ -166,9 +168,9 @@ pub enum SweepError {
 /// Closes of bars, by symbol.
 #[derive(Clone, Debug, Default)]
 pub struct SweepBars {
-    close: Vec<f64>,
+    close: Arc<Vec<f64>>,
     /// Change since the previous bar; 0 at a symbol's first bar.
-    change: Vec<f64>,
+    change: Arc<Vec<f64>>,
     /// End of the bars of each symbol.
     ends: Vec<usize>,
     /// Power of ten that makes all closes of a symbol whole numbers, by symbol; 0 if there is none.
@@ -182,8 +184,8 @@ impl SweepBars {
             return Err(SweepError::Close { symbol: self.ends.len(), bar, close: closes[bar] });
         }
         let changes = closes.windows(2).map(|pair| (pair[1] - pair[0]) / pair[0]);
-        self.change.extend(closes.first().map(|_| 0.0).into_iter().chain(changes));
-        self.close.extend_from_slice(closes);
+        Arc::make_mut(&mut self.change).extend(closes.first().map(|_| 0.0).into_iter().chain(changes));
+        Arc::make_mut(&mut self.close).extend_from_slice(closes);
         self.ends.push(self.close.len());
         self.scales.push(window_sum::scale_of(closes));
         Ok(())
@@ -192,6 +194,11 @@ impl SweepBars {
     /// Number of bars of all symbols.
     pub fn len(&self) -> usize {
         self.close.len()
+    }
+
+    /// Number of symbols.
+    pub fn symbol_count(&self) -> usize {
+        self.ends.len()
     }
 
     /// True if there are no bars.

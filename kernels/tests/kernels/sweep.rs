@@ -324,6 +324,42 @@ fn memory_is_kept_for_the_next_sweep() {
 }
 
 #[test]
+fn slices_of_a_sweep_upload_its_bars_once() {
+    let (emulator, mut memory) = (Emulator::new(), WorkMemory::default());
+    let mut device =
+        FaultyDevice::with_faults("emulator", Box::new(emulator.device(usize::MAX)), [None, None]);
+    let mut numbers = Numbers::new(3);
+    let lengths = [2_000, 700];
+    let [mut one, other] = [(); 2].map(|()| bars(&closes(&mut numbers, &lengths)));
+    let rules = rules(&mut numbers, 40);
+    let mut uploaded = |bars: &SweepBars, rules: &[TradingRule]| {
+        let before = device.uploaded_bytes();
+        let found = sweep_on_device(&mut device, &mut memory, bars, rules, COST).expect("there is memory");
+        assert_eq!(bits(&found.unwrap()), bits(&sweep(Isa::detect(), bars, rules, COST).unwrap()));
+        device.uploaded_bytes() - before
+    };
+    let bytes_of_bars = 2 * 8 * lengths.iter().sum::<usize>() as u64;
+    let first = uploaded(&one, &rules[..8]);
+    assert!(first > bytes_of_bars);
+    assert_eq!(uploaded(&one, &rules[8..16]), first - bytes_of_bars);
+    // Sweeps take turns.
+    assert_eq!(
+        [uploaded(&other, &rules[..8]), uploaded(&other, &rules[8..16])],
+        [first, first - bytes_of_bars]
+    );
+    assert!(uploaded(&one, &rules) < bytes_of_bars);
+    // Changed bars are other bars, and memory of bars that are gone is used again.
+    one.push_symbol(&[1.0, 2.0]).expect("good closes");
+    assert!(uploaded(&one, &rules[..8]) > first);
+    let bytes = memory.bytes();
+    drop((one, other));
+    let next = bars(&closes(&mut numbers, &lengths));
+    let found = sweep_on_device(&mut device, &mut memory, &next, &rules, COST).expect("there is memory");
+    assert_eq!(bits(&found.unwrap()), bits(&sweep(Isa::detect(), &next, &rules, COST).unwrap()));
+    assert_eq!(memory.bytes(), bytes);
+}
+
+#[test]
 fn what_cannot_be_computed_is_refused() {
     let refused = |rule| sweep(Isa::detect(), &SweepBars::default(), &[rule], COST).unwrap_err().to_string();
     assert_eq!(

@@ -409,6 +409,7 @@ impl<'a> Run<'a> {
             gang: false,
             as_of: Vec::new(),
             bytes: 0,
+            unit_width: 0,
         }
     }
 

@@ -139,6 +139,7 @@ mod tests {
             pci_bus_id: "0000:3b:00.0".to_owned(),
             compute_capability: (9, 0),
             multiprocessors: 132,
+            multiprocessor_threads: 2_048,
             memory_total_bytes: 140 << 30,
             memory_free_bytes: Some(139 << 30),
             sm_clock: Clocks { now_mhz: Some(345), max_mhz: Some(1980) },

@@ -4,6 +4,7 @@
 
 use warptape_cuda::{Gpu, Inventory};
 use warptape_kernels::Isa;
+use warptape_scheduler::WIDTH_MAX;
 use warptape_schemas::journal::{LaneSpec, Link, Peer};
 
 use super::syntax::{DeviceSyntax, gpu_of_lane};
@@ -62,7 +63,8 @@ pub(super) fn weigh(lanes: &mut [LaneSpec], inventory: &Inventory, probe: &GpuPr
     }
 }
 
-/// Describes each lane's device: its class, its memory, and the lanes that it can copy to without the host.
+/// Describes each lane's device: its class, its width, its memory, and the lanes that it can copy to without the host.
+/// Lanes of one GPU share its width.
 pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
     let gpu_of = |lane: &LaneSpec| {
         let name = gpu_of_lane(&lane.device)?;
@@ -78,6 +80,9 @@ pub(super) fn describe(lanes: &mut [LaneSpec], gpus: &[Gpu], isa: Isa) {
         };
         lane.class = class_of(gpu);
         lane.memory_bytes = gpu.memory_total_bytes.try_into().unwrap_or(i64::MAX);
+        let sharing = of_lanes.iter().flatten().filter(|other| other.ordinal == gpu.ordinal).count();
+        lane.width =
+            (i32::try_from(gpu.blocks_at_once()).unwrap_or(i32::MAX) / sharing as i32).clamp(1, WIDTH_MAX);
         lane.numa_node = gpu.numa_node;
         let peers = (0..).zip(&of_lanes).filter(|(other, _)| *other != lane.lane);
         lane.peers =
@@ -120,6 +125,7 @@ mod tests {
             pci_bus_id: format!("0000:{ordinal:02x}:00.0"),
             compute_capability: (9, 0),
             multiprocessors: 132,
+            multiprocessor_threads: 2_048,
             memory_total_bytes: 1 << 37,
             memory_free_bytes: None,
             sm_clock: Default::default(),
@@ -237,6 +243,8 @@ mod tests {
         assert_eq!(peers(3), [(0, Link::Pcie), (1, Link::Pcie), (2, Link::Pcie)]);
         assert_eq!([peers(4), peers(5)], [vec![], vec![]]);
         assert_eq!((lanes[4].memory_bytes, lanes[4].numa_node), (18 << 30, Some(1)));
+        let widths: Vec<_> = lanes.iter().map(|lane| lane.width).collect();
+        assert_eq!(widths, [1_056, 1_056, 2_112, 2_112, 256, 1, 1], "lanes of one GPU share its width");
     }
 
     #[test]

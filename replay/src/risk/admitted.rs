@@ -34,6 +34,7 @@ pub(super) fn check(
         slice_units_max: 1,
         gang: false,
         bytes: bytes as i64,
+        unit_width: 0,
         ..of_request.clone()
     };
     let is_overdue = request.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= admission.at_ns);
@@ -53,6 +54,8 @@ pub(super) fn check(
             unit_cost: task.unit_cost(),
             slice_units_max: count,
             gang: gang(count),
+            // Entries of version 11 have no widths.
+            unit_width: if found.unit_width == 0 { 0 } else { task.unit_width() },
             ..whole
         }
     }));

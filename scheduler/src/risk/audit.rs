@@ -19,6 +19,7 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
     let tasks = risk.tasks.values().map(|task| task.hash().wrapping_add(task.units_hash()));
     let rest = [
         risk.hash(),
+        risk.widths.hash(),
         risk.tenants.accounts.walked_hash(),
         risk.rates.walked_hash(),
         turns_hash(&risk.turns),
@@ -36,7 +37,8 @@ pub(crate) fn walked_hash(risk: &Risk, lanes: &[Lane]) -> u64 {
 pub(crate) fn audit(life: &Life) {
     let risk = &life.risk;
     assert!(risk.complete.is_none(), "a task that is complete was not settled");
-    let mut fresh = Risk::new(&life.config.risk, risk.policy, life.lanes.len(), life.routing.classes());
+    let (lanes, widths) = (life.lanes.len(), risk.widths.clone());
+    let mut fresh = Risk::new(&life.config.risk, risk.policy, lanes, life.routing.classes(), widths);
     let mut by_tenant: BTreeMap<(TaskClass, Name), i32> = BTreeMap::new();
     let mut of_quotas: BTreeMap<Name, i64> = BTreeMap::new();
     for task in risk.tasks.values() {
@@ -57,7 +59,7 @@ pub(crate) fn audit(life: &Life) {
         }
         for (lane, units) in &task.shares {
             fresh.queues.shares.insert(*lane, &kind, &turn, due);
-            fresh.lanes.queues[*lane as usize].add(task, units.count());
+            fresh.lanes.queues[*lane as usize].add(risk.widths.of_lane(*lane), task, units.count());
         }
         fresh.numbers.waiting += i32::from(task.is_waiting());
         if task.is_waiting() {

@@ -35,6 +35,7 @@ mod sight;
 mod slices;
 mod steal;
 mod task;
+mod waves;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,6 +73,7 @@ pub(crate) use shadow::{Waiting, joins, would_begin};
 pub(crate) use sight::{Sighted, sighted};
 pub(crate) use slices::{TaskAccount, account, next_without, run};
 pub(crate) use task::Units;
+pub(crate) use waves::{Widths, widths_of};
 
 /// Period of slices for less urgent classes: one slice in this many. They alternate between the least urgent class with
 /// tasks and the second most urgent.
@@ -102,6 +104,9 @@ pub(crate) struct Risk {
     /// The task whose last unit was done in this step; `None` between steps.
     complete: Option<TaskId>,
     contribution: u64,
+    /// Widths of lanes. Checkpoints store them after the other fields of the state.
+    #[serde(skip)]
+    widths: Widths,
 }
 
 /// Service of tenants so far, and their quotas.
@@ -147,7 +152,13 @@ struct Numbers {
 }
 
 impl Risk {
-    pub(crate) fn new(config: &RiskConfig, policy: TaskPolicy, lanes: usize, classes: usize) -> Self {
+    pub(crate) fn new(
+        config: &RiskConfig,
+        policy: TaskPolicy,
+        lanes: usize,
+        classes: usize,
+        widths: Widths,
+    ) -> Self {
         Self {
             policy,
             tasks: BTreeMap::new(),
@@ -176,12 +187,38 @@ impl Risk {
             numbers: Numbers::default(),
             complete: None,
             contribution: 0,
+            widths,
         }
     }
 
     /// Computes the totals that a checkpoint leaves out.
     pub(crate) fn restore_totals(&mut self) {
         self.rates.restore_totals();
+    }
+
+    /// Widths of lanes.
+    pub(crate) fn widths(&self) -> &Widths {
+        &self.widths
+    }
+
+    /// Adds the widths of lanes and of units of tasks, which a checkpoint stores separately. Returns false if a task is
+    /// unknown.
+    pub(crate) fn restore_widths(&mut self, widths: Widths, of_units: Vec<(TaskId, u16)>) -> bool {
+        self.widths = widths;
+        of_units.into_iter().all(|(task, width)| match self.tasks.get_mut(&task) {
+            Some(task) => {
+                task.spec.unit_width = width;
+                true
+            }
+            None => false,
+        })
+    }
+
+    /// Tasks with their units' widths, unless these are 0.
+    pub(crate) fn unit_widths(&self) -> impl Iterator<Item = (TaskId, u16)> {
+        let of_task =
+            |task: &Task| (task.spec.unit_width > 0).then_some((task.spec.id, task.spec.unit_width));
+        self.tasks.values().filter_map(of_task)
     }
 
     /// Number of known tasks.
@@ -286,8 +323,8 @@ impl Risk {
         if !order.predicts() {
             return 0;
         }
-        let cost = task.cost(task.units_left);
         let on = |class| {
+            let cost = task.cost_on(self.widths.of_class(class), task.units_left);
             let predicted = self.rates.predict_work(class, &task.spec.rate_key, cost)?;
             Some(if order.is_cautious() { predicted.upper_ns } else { predicted.mean_ns })
         };
@@ -305,7 +342,8 @@ impl Risk {
                 self.queues.open.remove(&kind, &turn, due);
                 for (lane, units) in &task.shares {
                     self.queues.shares.remove(*lane, &kind, &turn, due);
-                    self.lanes.queues[*lane as usize].remove(task, units.count());
+                    let width = self.widths.of_lane(*lane);
+                    self.lanes.queues[*lane as usize].remove(width, task, units.count());
                 }
             }
         }
@@ -335,7 +373,8 @@ impl Risk {
                 }
                 for (lane, units) in &task.shares {
                     self.queues.shares.insert(*lane, &kind, turn, due);
-                    self.lanes.queues[*lane as usize].add(task, units.count());
+                    let width = self.widths.of_lane(*lane);
+                    self.lanes.queues[*lane as usize].add(width, task, units.count());
                 }
             }
         }
@@ -572,7 +611,7 @@ pub(crate) fn slice_done(life: &mut Life, done: &SliceDone, decisions: &mut Vec<
     // The task's place among its tenant's tasks may change.
     let turn = risk.dequeue(id);
     let task = risk.tasks.get_mut(&id).expect("slices of forgotten tasks are for nothing");
-    let cost = task.cost(slice.units.count());
+    let cost = task.cost_on(risk.widths.of_class(lane.class), slice.units.count());
     task.predicted_ns = task.predicted_ns.saturating_add(slice.predicted_ns);
     task.slices_running -= 1;
     task.slices_done += 1;

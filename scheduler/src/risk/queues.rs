@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Risk;
 use super::rates::Rates;
 use super::task::Task;
 use crate::config::DURATION_NS_MAX;
@@ -29,17 +30,17 @@ pub(crate) struct LaneQueue {
 }
 
 impl LaneQueue {
-    /// Adds a task's share to the lane.
-    pub(crate) fn add(&mut self, task: &Task, units: i64) {
+    /// Adds a task's share to the lane, which has this width.
+    pub(crate) fn add(&mut self, width: i64, task: &Task, units: i64) {
         self.tasks += 1;
-        *self.costs.entry(task.spec.rate_key.clone()).or_default() += task.cost(units);
+        *self.costs.entry(task.spec.rate_key.clone()).or_default() += task.cost_on(width, units);
     }
 
-    /// Removes a task's share from the lane.
-    pub(crate) fn remove(&mut self, task: &Task, units: i64) {
+    /// Removes a task's share from the lane, which has this width.
+    pub(crate) fn remove(&mut self, width: i64, task: &Task, units: i64) {
         self.tasks -= 1;
         let cost = self.costs.get_mut(&task.spec.rate_key).expect("what leaves has come");
-        *cost -= task.cost(units);
+        *cost -= task.cost_on(width, units);
         if *cost == 0 {
             self.costs.remove(&task.spec.rate_key);
         }
@@ -48,23 +49,23 @@ impl LaneQueue {
     /// Predicted time of the lane for this work, in nanoseconds.
     pub(super) fn backlog_ns(&self, lane: &Lane, rates: &Rates) -> i64 {
         let of_kind =
-            |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, *cost);
+            |(key, cost): (&Name, &i64)| rates.expected_ns(lane.class, lane.weight.current, key, |_| *cost);
         self.costs.iter().map(of_kind).fold(0, i64::saturating_add).min(DURATION_NS_MAX)
     }
 
     /// The lane with this queue, as a push policy sees it for a task.
-    pub(crate) fn view(&self, lane: &Lane, task: &Task, rates: &Rates, busy: &Busy, at_ns: i64) -> LaneView {
-        let key = &task.spec.rate_key;
+    pub(crate) fn view(&self, lane: &Lane, task: &Task, risk: &Risk, at_ns: i64) -> LaneView {
+        let (rates, busy, key) = (&risk.rates, &risk.lanes.busy[lane.id as usize], &task.spec.rate_key);
         let fs_per_cost = rates.fs_per_cost(lane.class, key);
         let running_ns = (lane.free_ns - at_ns).max(0);
-        let cost = task.cost(task.units_left);
-        let task_ns = rates.expected_ns(lane.class, lane.weight.current, key, cost);
+        let cost_on = |class| task.cost_on(risk.widths.of_class(class), task.units_left);
+        let task_ns = rates.expected_ns(lane.class, lane.weight.current, key, cost_on);
         LaneView {
             lane: lane.id,
             tasks: self.tasks + i64::from(lane.slice().is_some()),
             backlog_ns: self.backlog_ns(lane, rates).saturating_add(running_ns),
             task_ns,
-            is_known: task_ns > 0 && rates.predict(lane.class, key, cost).is_some(),
+            is_known: task_ns > 0 && rates.predict(lane.class, key, cost_on(lane.class)).is_some(),
             speed: match fs_per_cost {
                 0 => i64::from(lane.weight.current.max(1)),
                 fs_per_cost => (SECOND_FS / fs_per_cost).max(1),

@@ -1,4 +1,5 @@
-//! Rates: the time that lanes of a class take for a unit of cost, by the task's rate key, learnt from every slice.
+//! Rates: the time that lanes of a class take for a unit of cost, by the task's rate key, learnt from every slice. Costs
+//! are those of whole waves (`waves`).
 //!
 //! A rate is time divided by cost over the last slices; earlier ones count ever less. So a large slice counts more than
 //! a small one, whose time is mostly launch overhead. If configured, slices are predicted by their size (`predictor`),
@@ -12,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::predictor::{Drifted, Prediction, Predictor};
 use crate::classes::ClassId;
-use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX};
+use crate::config::{COST_MAX, DURATION_NS_MAX, UNITS_MAX, WIDTH_MAX};
 use crate::name::Name;
 use crate::ratio::mul_div;
 use crate::state_hash::{Component, StateHash, hash_component};
@@ -24,13 +25,15 @@ const GROWTH: i64 = 2;
 /// Most keys that are kept for each class of lanes. A further key replaces the one that was used least recently.
 const RATES_MAX: usize = 1_024;
 const FS_PER_NS: i64 = 1_000_000;
+/// Greatest cost of a slice. The last of its waves may be partly filled, but counts as a whole one.
+const SLICE_COST_MAX: i64 = (UNITS_MAX + WIDTH_MAX as i64) * COST_MAX;
 /// Assumed time for a unit of cost on a lane of weight 1 before its class has done any slice. It is about a step of a
 /// simulated path on one core. It only has to rank more work above less.
 const PRIOR_NS: i64 = 4;
 
 // A sum that loses an eighth (rounded down) before each gain stays below nine gains plus eight. Time loses at least
 // 1/15 once costs add up to eight.
-const _: () = assert!(UNITS_MAX.checked_mul(COST_MAX).unwrap().checked_mul(SMOOTHING + 2).is_some());
+const _: () = assert!(SLICE_COST_MAX.checked_mul(SMOOTHING + 2).is_some());
 const _: () = assert!(DURATION_NS_MAX.checked_mul(4 * SMOOTHING).is_some());
 
 /// Rates of all classes and keys.
@@ -125,14 +128,23 @@ impl Rates {
         self.totals = self.classes.iter().map(|rates| Total::of(rates.values())).collect();
     }
 
-    /// Expected time of work on a lane of a class, in nanoseconds. If a kind is unknown on the class, it is the time of
-    /// the fastest class that knows it. If no class knows it, it is the time of other kinds on this class, or else a
-    /// prior by the lane's weight.
-    pub(crate) fn expected_ns(&self, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
+    /// Expected time of work on a lane of a class, in nanoseconds; `cost_on` gives the cost of the work on a class. If
+    /// a kind is unknown on the class, it is the time of the fastest class that knows it. If no class knows it, it is
+    /// the time of other kinds on this class, or else a prior by the lane's weight.
+    pub(crate) fn expected_ns(
+        &self,
+        class: ClassId,
+        weight: i32,
+        key: &str,
+        cost_on: impl Fn(ClassId) -> i64,
+    ) -> i64 {
+        let cost = cost_on(class);
         if let Some(predicted) = self.predict_work(class, key, cost) {
             return predicted.mean_ns;
         }
-        let elsewhere = self.classes.iter().filter_map(|rates| Some(rates.get(key)?.predict(cost).mean_ns));
+        let elsewhere = self.classes.iter().enumerate().filter_map(|(class, rates)| {
+            Some(rates.get(key)?.predict(cost_on(ClassId::of_number(class))).mean_ns)
+        });
         let Total { service_ns, cost: known } = self.totals[class.index()];
         let expected_ns = elsewhere.min().unwrap_or_else(|| {
             let wide = match known {
@@ -181,13 +193,14 @@ impl Rates {
         self.has_predictor
     }
 
-    /// Units of a slice that takes about `wanted_ns`: at least one, and one while nothing is known.
-    pub(crate) fn slice_units(&self, class: ClassId, key: &str, unit_cost: i64, wanted_ns: i64) -> i64 {
+    /// Waves of a slice that takes about `wanted_ns`: at least one, and one while nothing is known. `wave_cost` is the
+    /// cost of a wave.
+    pub(crate) fn slice_waves(&self, class: ClassId, key: &str, wave_cost: i64, wanted_ns: i64) -> i64 {
         let Some(rate) = self.rate(class, key) else { return 1 };
         let grown = rate.cost_max * GROWTH;
         // A measured time of 0 was too short for the clock.
         let wanted = mul_div(wanted_ns, rate.cost, rate.service_ns.max(1));
-        (bounded(wanted, grown) / unit_cost).max(1)
+        (bounded(wanted, grown) / wave_cost).max(1)
     }
 
     /// Learns from the time of a slice. Returns the old estimate if it had drifted and is forgotten, otherwise `None`.
@@ -297,7 +310,7 @@ mod tests {
     fn check_slices(launch_ns: i64, unit_ns: i64, expected: &[i64]) {
         let (mut slices, mut found) = (Vec::new(), Vec::new());
         for _ in expected {
-            let units = learnt(&slices).0.slice_units(CLASS, "key", 3, 500_000);
+            let units = learnt(&slices).0.slice_waves(CLASS, "key", 3, 500_000);
             slices.push((3 * units, launch_ns + units * unit_ns));
             found.push(units);
         }
@@ -312,24 +325,31 @@ mod tests {
         check_slices(0, 0, &[1, 2, 4, 8]);
     }
 
+    fn expected_ns(rates: &Rates, class: ClassId, weight: i32, key: &str, cost: i64) -> i64 {
+        rates.expected_ns(class, weight, key, |_| cost)
+    }
+
     #[test]
     fn what_is_not_known_takes_what_other_kinds_do_and_never_nothing() {
         let (host, device) = (CLASS, ClassId::of_kind(LaneKind::Device));
         let (mut rates, mut hash) = (Rates::new(2, true), StateHash::default());
-        assert_eq!([1, 100].map(|weight| rates.expected_ns(host, weight, "a", 1_000)), [4_000, 40]);
-        assert_eq!(rates.expected_ns(host, 1_000_000, "a", 1), 1);
+        assert_eq!([1, 100].map(|weight| expected_ns(&rates, host, weight, "a", 1_000)), [4_000, 40]);
+        assert_eq!(expected_ns(&rates, host, 1_000_000, "a", 1), 1);
         for (slice, key, service_ns) in [(0, "a", 9_000), (1, "b", 1_000)] {
             rates.learn(host, &key.into(), Done { slice, cost: 100, service_ns }, &mut hash);
         }
-        let expected = ["a", "b", "c"].map(|key| rates.expected_ns(host, 1, key, 200));
+        let expected = ["a", "b", "c"].map(|key| expected_ns(&rates, host, 1, key, 200));
         assert_eq!(expected, [18_000, 2_000, 10_000]);
-        let expected = ["a", "c"].map(|key| rates.expected_ns(device, 8, key, 200));
+        let expected = ["a", "c"].map(|key| expected_ns(&rates, device, 8, key, 200));
         assert_eq!(
             expected,
             [18_000, 100],
             "of a class that has done nothing the other one tells, if it knows"
         );
-        assert!(rates.expected_ns(host, 1, "c", UNITS_MAX * COST_MAX) <= DURATION_NS_MAX);
+        assert!(expected_ns(&rates, host, 1, "c", SLICE_COST_MAX) <= DURATION_NS_MAX);
+        // A class that knows the kind is asked for the cost that the work has there.
+        let cost_on = |class| if class == host { 100 } else { 5_000 };
+        assert_eq!(rates.expected_ns(device, 8, "a", cost_on), 9_000);
         rates.audit();
     }
 
@@ -344,9 +364,9 @@ mod tests {
 
     #[test]
     fn nothing_leaves_the_range() {
-        let (rates, _) = learnt(&[(UNITS_MAX * COST_MAX, i64::MAX); 100]);
-        assert!(rates.predict_mean_ns(CLASS, "key", UNITS_MAX * COST_MAX).unwrap() <= DURATION_NS_MAX);
-        assert!(rates.slice_units(CLASS, "key", 1, 1) >= 1);
+        let (rates, _) = learnt(&[(SLICE_COST_MAX, i64::MAX); 100]);
+        assert!(rates.predict_mean_ns(CLASS, "key", SLICE_COST_MAX).unwrap() <= DURATION_NS_MAX);
+        assert!(rates.slice_waves(CLASS, "key", 1, 1) >= 1);
         let (rates, _) = learnt(&[(1, i64::MAX)]);
         assert_eq!(rates.predict_mean_ns(CLASS, "key", UNITS_MAX), Some(DURATION_NS_MAX));
         assert_eq!(rates.fs_per_cost(CLASS, "key"), i64::MAX);

@@ -27,8 +27,7 @@ pub(super) fn may_take(life: &Life) -> Vec<bool> {
 
 /// A lane as push policies see it for a task, without prices.
 pub(super) fn view(life: &Life, at_ns: i64, task: &Task, lane: &Lane) -> LaneView {
-    let (index, lanes) = (lane.id as usize, &life.risk.lanes);
-    lanes.queues[index].view(lane, task, &life.risk.rates, &lanes.busy[index], at_ns)
+    life.risk.lanes.queues[lane.id as usize].view(lane, task, &life.risk, at_ns)
 }
 
 /// Sets `forgone` of each lane, if the policy uses prices.

@@ -622,15 +622,15 @@ pub(super) fn start(life: &mut Life, lane: LaneId, next: Next, decisions: &mut V
     let queued = risk.dequeue(id);
     let (rates, task) = (&risk.rates, risk.tasks.get_mut(&id).expect("queues hold known tasks"));
     let key = &task.spec.rate_key;
-    let wanted = rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
+    let width = risk.widths.of_class(class);
+    let units_max = task.spec.slice_units(rates, class, width, config.risk.slice_ns);
     let service_fs_per_cost = rates.fs_per_cost(class, key);
-    let units_max = wanted.min(task.spec.slice_units_max);
     let units = match source {
         Source::Share => task.take_share(lane, units_max, hash),
         Source::Other(owner) => task.take_end_of_share(owner, units_max, hash),
         Source::Open | Source::Whole => task.take_open(units_max, hash),
     };
-    let predicted = rates.predict(class, &task.spec.rate_key, task.cost(units.count()));
+    let predicted = rates.predict(class, &task.spec.rate_key, task.cost_on(width, units.count()));
     let has_predictor = rates.has_predictor();
     task.slices_running += 1;
     task.has_begun = risk.congestion.is_some();

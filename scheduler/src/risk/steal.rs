@@ -74,13 +74,16 @@ fn is_sooner(life: &Life, lane: LaneId, victim: Victim) -> bool {
     let Life { risk, lanes, config, clock: Clock { at_ns, .. }, .. } = life;
     let (class, task) = (lanes[lane as usize].class, &risk.tasks[&victim.task]);
     let key = &task.spec.rate_key;
-    let wanted = risk.rates.slice_units(class, key, task.spec.unit_cost, config.risk.slice_ns);
+    let width = risk.widths.of_class(class);
+    let wanted = task.spec.slice_units(&risk.rates, class, width, config.risk.slice_ns);
     let share = task.share_of(victim.lane).map_or(0, |index| task.shares[index].1.count());
-    let units = wanted.min(task.spec.slice_units_max).min(share);
-    let cost = task.cost(units);
-    let expected_ns = match risk.rates.predict(class, key, cost) {
+    let units = wanted.min(share);
+    let expected_ns = match risk.rates.predict(class, key, task.cost_on(width, units)) {
         Some(predicted) => predicted.mean_ns,
-        None => risk.rates.expected_ns(class, lanes[lane as usize].weight.current, key, cost),
+        None => {
+            let cost_on = |class| task.cost_on(risk.widths.of_class(class), units);
+            risk.rates.expected_ns(class, lanes[lane as usize].weight.current, key, cost_on)
+        }
     };
     at_ns + expected_ns < victim.finish_ns
 }

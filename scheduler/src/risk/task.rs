@@ -88,6 +88,10 @@ pub(crate) struct TaskSpec {
     pub(crate) gang: bool,
     /// Bytes of its request.
     pub(crate) bytes: i64,
+    /// Width of a unit on a device; 0 if units run one after the other there. Checkpoints store it after the other
+    /// fields of the state.
+    #[serde(skip)]
+    pub(crate) unit_width: u16,
 }
 
 impl Task {
@@ -112,6 +116,7 @@ impl Task {
             slice_units_max: arrived.slice_units_max,
             gang: arrived.gang,
             bytes: arrived.bytes,
+            unit_width: arrived.unit_width,
         };
         let mut task = Self {
             spec,
@@ -165,6 +170,15 @@ impl Task {
             .wrapping_add(self.since_hash())
             .wrapping_add(self.prediction_hash())
             .wrapping_add(self.begun_hash())
+            .wrapping_add(self.width_hash())
+    }
+
+    /// Hash of the width of a unit; 0 if units run one after the other.
+    fn width_hash(&self) -> u64 {
+        match self.spec.unit_width {
+            0 => 0,
+            width => hash_component(Component::TaskWidth, [self.spec.id, i64::from(width)]),
+        }
     }
 
     /// Hash of `has_begun`; 0 if it is false.

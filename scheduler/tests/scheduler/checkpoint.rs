@@ -4,7 +4,7 @@ use warptape_events::journal::*;
 use warptape_scheduler::{CheckpointError, RULES, Scheduler};
 
 use crate::learned::{network, trained};
-use crate::script::{assigned, config, started, started_by, task};
+use crate::script::{FIRST_RULES, assigned, config, started_by, task};
 
 /// A scheduler with a network.
 fn learnt() -> Scheduler {
@@ -15,7 +15,7 @@ fn learnt() -> Scheduler {
 
 /// A scheduler with autoscaling and shadow policies.
 fn watched() -> Scheduler {
-    let Input::Started(started) = started(config(), &[1, 1]) else { panic!("a start") };
+    let Input::Started(started) = started_by(FIRST_RULES, config(), &[1, 1]) else { panic!("a start") };
     let autoscale = Some(AutoscaleConfig::default());
     let shadow = Some(ShadowConfig { policies: vec!["round-robin".into(), "fair".into()], every: 1 });
     let mut scheduler = Scheduler::new();
@@ -47,7 +47,7 @@ fn running() -> Scheduler {
     let mut scheduler = Scheduler::new();
     let arrived =
         Arrived { partition: 0, next_offset: 5, groups: vec![GroupArrival { group: 1, rows: 5, bytes: 50 }] };
-    for input in [started(config(), &[1, 1]), assigned(0, 4), Input::Arrived(arrived)] {
+    for input in [started_by(FIRST_RULES, config(), &[1, 1]), assigned(0, 4), Input::Arrived(arrived)] {
         scheduler.step(1, &input, &mut Vec::new()).expect("good input");
     }
     scheduler

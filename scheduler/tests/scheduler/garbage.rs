@@ -100,6 +100,7 @@ fn task() -> impl Strategy<Value = Input> {
         (arrived.partition, arrived.gang, arrived.bytes) = (partition, gang, deadline_ns);
         (arrived.first_unit, arrived.units) = (first_unit, units);
         (arrived.unit_cost, arrived.slice_units_max) = (unit_cost, slice_units_max);
+        arrived.unit_width = slice_units_max as u16;
         arrived.deadline_ns = Some(deadline_ns).filter(|&deadline_ns| deadline_ns > 3);
         arrived.class = [TaskClass::Critical, TaskClass::Interactive, TaskClass::Batch][class];
         Input::TaskArrived(arrived)

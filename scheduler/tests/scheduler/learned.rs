@@ -5,7 +5,7 @@ use warptape_network::*;
 use warptape_scheduler::{NETWORKS_MAX, Scheduler, StepError, Subject};
 
 use crate::draws::Draws;
-use crate::script::{assigned, config, started, task};
+use crate::script::{FIRST_RULES, assigned, config, started, started_by, task};
 
 fn layer(draws: &mut Draws, inputs: usize, outputs: usize) -> Layer {
     let row = |_| WeightsRow {
@@ -47,7 +47,7 @@ impl World {
         let mut config = config();
         policy.clone_into(&mut config.risk.policy);
         let mut world = Self { scheduler: Scheduler::new(), at_ns: 0 };
-        world.step(&started(config, &[1, 2, 1]));
+        world.step(&started_by(FIRST_RULES, config, &[1, 2, 1]));
         world.step(&assigned(0, 1));
         world
     }

@@ -23,3 +23,4 @@ mod shadow;
 mod simulation;
 mod starvation;
 mod tasks;
+mod waves;

@@ -99,6 +99,7 @@ fn task(task: i64, deadline_ns: i64) -> Input {
         gang: false,
         as_of: Vec::new(),
         bytes: 1,
+        unit_width: 0,
     })
 }
 

@@ -60,11 +60,17 @@ pub fn config() -> SchedulerConfig {
     }
 }
 
+/// Width of lanes on devices.
+pub const DEVICE_WIDTH: i32 = 6;
+
 /// The start of a process whose lanes have these weights. All are on the processor or, if groups are routed, every
 /// other one is on a device.
 pub fn started(scheduler: SchedulerConfig, weights: &[i32]) -> Input {
     started_by(RULES, scheduler, weights)
 }
+
+/// The rules of the first release. State hashes and checkpoints of journals by them never change.
+pub const FIRST_RULES: i32 = 3;
 
 /// The same start under other rules.
 pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> Input {
@@ -72,8 +78,9 @@ pub fn started_by(rules: i32, scheduler: SchedulerConfig, weights: &[i32]) -> In
         .iter()
         .enumerate()
         .map(|(lane, &weight)| {
-            let kind = if scheduler.route_interval_ns > 0 && lane % 2 == 1 { "cuda" } else { "cpu" };
-            LaneSpec::new(lane as i32, format!("{kind}:{lane}"), weight)
+            let is_device = scheduler.route_interval_ns > 0 && lane % 2 == 1;
+            let (kind, width) = if is_device { ("cuda", DEVICE_WIDTH) } else { ("cpu", 1) };
+            LaneSpec { width, ..LaneSpec::new(lane as i32, format!("{kind}:{lane}"), weight) }
         })
         .collect();
     Input::Started(Box::new(Started {
@@ -203,6 +210,7 @@ pub fn task(task: TaskId) -> TaskArrived {
         gang: false,
         as_of: Vec::new(),
         bytes: 0,
+        unit_width: 0,
     }
 }
 
@@ -221,6 +229,7 @@ fn parse_task(id: TaskId, changes: &[&str]) -> TaskArrived {
             ("max", value) => task.slice_units_max = number(value),
             ("gang", "") => task.gang = true,
             ("bytes", value) => task.bytes = number(value),
+            ("width", value) => task.unit_width = number(value) as u16,
             other => panic!("no such change of a task: {other:?}"),
         }
     }

@@ -429,6 +429,7 @@ fn random_task(at_ns: i64, draws: &mut Draws, task: TaskId) -> TaskArrived {
         unit_cost: draws.pick(&[1, 50]).unwrap(),
         slice_units_max: draws.pick(&[1, 5, 100]).unwrap(),
         bytes: draws.pick(&[0, 300, 900]).unwrap(),
+        unit_width: draws.pick(&[0, 1, 2, 9]).unwrap(),
         gang: draws.percent(25),
         ..crate::script::task(task)
     }

@@ -148,6 +148,21 @@ impl Wire<'_> for i32 {
     }
 }
 
+impl Shaped for u16 {
+    const SHAPE: Shape = Shape::Int;
+}
+
+impl Wire<'_> for u16 {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_long(i64::from(*self), out);
+    }
+
+    fn get(cursor: &mut Cursor<'_>) -> Result<Self, DecodeError> {
+        let value = cursor.int()?;
+        Self::try_from(value).map_err(|_| cursor.malformed("an int outside of 0 to 65535"))
+    }
+}
+
 impl Shaped for f64 {
     const SHAPE: Shape = Shape::Double;
 }

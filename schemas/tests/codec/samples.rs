@@ -314,6 +314,7 @@ pub fn journal() -> Vec<(Input, Vec<Decision>)> {
         memory_bytes: 141 << 30,
         numa_node: Some(1),
         peers: (0..).zip(links).map(|(lane, link)| Peer { lane, link }).collect(),
+        width: 2_112,
         ..LaneSpec::new(4, "cuda:0", 900)
     });
     let started = Started {
@@ -523,6 +524,7 @@ fn task_journal() -> Vec<(Input, Vec<Decision>)> {
             gang: task == 2,
             as_of,
             bytes: 1_234,
+            unit_width: 1,
         })
     };
     let deadline_ns = Some(1_722_470_400_500_000_000);

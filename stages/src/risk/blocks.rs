@@ -20,6 +20,9 @@ pub(super) use super::told::Told;
 
 /// Numbers that are summed for a simulation with Greeks of one asset.
 pub(super) const GREEK_NUMBERS: usize = 6;
+/// Numbers of a sample for which all units of a wave fit into one launch. A launch has at most 65,536 sums, and the
+/// waves of known GPUs have up to 4,096 blocks.
+const LAUNCH_NUMBERS: usize = 16;
 
 /// Limits on the number of blocks.
 #[derive(Clone, Copy, Debug)]
@@ -175,6 +178,10 @@ impl Round for BlockRound {
 
     fn unit_cost(&self) -> i64 {
         self.paths.block_steps()
+    }
+
+    fn unit_width(&self) -> usize {
+        self.paths.numbers().div_ceil(LAUNCH_NUMBERS)
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {

@@ -55,6 +55,10 @@ impl Round for DigitalRound {
         "digital-options".to_owned()
     }
 
+    fn unit_width(&self) -> usize {
+        1
+    }
+
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
         self.rows.options.greeks(isa, places(units), &mut greeks);

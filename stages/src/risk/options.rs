@@ -89,6 +89,10 @@ impl Round for OptionRound {
         "options".to_owned()
     }
 
+    fn unit_width(&self) -> usize {
+        1
+    }
+
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {
         let mut greeks = Box::<Greeks>::default();
         greeks.add(isa, &self.rows.options, places(units));
@@ -194,6 +198,10 @@ impl Round for ImpliedRound {
 
     fn rate_key(&self) -> String {
         "implied-volatilities".to_owned()
+    }
+
+    fn unit_width(&self) -> usize {
+        1
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {

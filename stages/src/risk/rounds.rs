@@ -77,6 +77,11 @@ pub(super) trait Round: Debug + Send + Sync {
         1
     }
 
+    /// Number of blocks of a kernel that a unit takes on a device. 0: a device works on one unit after the other.
+    fn unit_width(&self) -> usize {
+        0
+    }
+
     /// True if it is work of the processor that cannot be cut and may take long on any lane; a device would not help.
     fn is_host_only(&self) -> bool {
         false

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use warptape_events::risk::{self, Asset, RiskError, RiskOutcome, SweepCell, SweepProblem, SweepResult};
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{BLOCK_THREADS, Device, DeviceError};
 use warptape_kernels::sweep::{
     CellResult, SweepBars, SweepError, TradingRule, blocks, sweep, sweep_on_device,
 };
@@ -89,6 +89,12 @@ impl Round for SweepRound {
 
     fn unit_cost(&self) -> i64 {
         self.bars.len().div_ceil(COST_BARS) as i64
+    }
+
+    /// A thread of the kernel tries a rule on the bars of a symbol.
+    fn unit_width(&self) -> usize {
+        let rules = self.blocks.iter().map(Vec::len).max().unwrap_or(1);
+        (rules * self.bars.symbol_count()).div_ceil(BLOCK_THREADS)
     }
 
     fn run(&self, isa: Isa, units: Range<i64>) -> Partial {

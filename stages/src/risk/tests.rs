@@ -211,7 +211,11 @@ fn rounds_are_what_they_were() {
         let mut text = format!("{} bytes, {} ns", task.bytes(), task.cost_ns());
         outcome(task, 1 << 40, |task, units| {
             let aside = if task.is_host_only() { ", aside" } else { "" };
-            text += &format!("; {units:?} {} at {}{aside}", task.rate_key(), task.unit_cost());
+            let width = match task.unit_width() {
+                0 => String::new(),
+                width => format!(", {width} wide"),
+            };
+            text += &format!("; {units:?} {} at {}{width}{aside}", task.rate_key(), task.unit_cost());
             task.run(Isa::detect(), units)
         });
         text
@@ -220,24 +224,24 @@ fn rounds_are_what_they_were() {
 }
 
 const ROUNDS: [&str; 19] = [
-    "6464 bytes, 385000 ns; 0..12 sweep at 8",
-    "11520 bytes, 22500 ns; 0..90 options at 1",
-    "11520 bytes, 225000 ns; 0..90 implied-volatilities at 1",
-    "120 bytes, 61440 ns; 0..3 asian/f64 at 4",
-    "120 bytes, 122880 ns; 0..3 asian/mixed at 8",
-    "1280 bytes, 983040 ns; 0..32 asian/f64 at 6",
-    "781280 bytes, 400015360 ns; 0..32 asian/f64 at 4",
-    "9216 bytes, 380000 ns; 0..5 sweep at 16",
-    "720 bytes, 245760 ns; 0..3 european/greeks/f64 at 4",
-    "1280 bytes, 327680 ns; 0..32 basket/f64 at 2",
-    "120 bytes, 1372160 ns; 0..1 american/rule at 64; 1..4 american/f64 at 4",
+    "6464 bytes, 385000 ns; 0..12 sweep at 8, 1 wide",
+    "11520 bytes, 22500 ns; 0..90 options at 1, 1 wide",
+    "11520 bytes, 225000 ns; 0..90 implied-volatilities at 1, 1 wide",
+    "120 bytes, 61440 ns; 0..3 asian/f64 at 4, 1 wide",
+    "120 bytes, 122880 ns; 0..3 asian/mixed at 8, 1 wide",
+    "1280 bytes, 983040 ns; 0..32 asian/f64 at 6, 1 wide",
+    "781280 bytes, 400015360 ns; 0..32 asian/f64 at 4, 1 wide",
+    "9216 bytes, 380000 ns; 0..5 sweep at 16, 1 wide",
+    "720 bytes, 245760 ns; 0..3 european/greeks/f64 at 4, 1 wide",
+    "1280 bytes, 327680 ns; 0..32 basket/f64 at 2, 1 wide",
+    "120 bytes, 1372160 ns; 0..1 american/rule at 64; 1..4 american/f64 at 4, 1 wide",
     "65536 bytes, 20000000 ns; 0..1 american/boundary/greeks at 1",
-    "7680 bytes, 41287680 ns; 0..1 american/rule at 128; 1..2 american/rule at 128; 2..3 american/rule at 128; 3..4 american/rule at 128; 4..5 american/rule at 128; 5..6 american/rule at 128; 6..7 american/rule at 128; 7..8 american/rule at 128; 8..9 american/rule at 128; 9..10 american/rule at 128; 10..11 american/rule at 128; 11..43 american/greeks/mixed at 21",
-    "1080 bytes, 245760 ns; 0..3 basket/greeks/f64 at 4",
-    "7800 bytes, 258700 ns; 0..1 portfolio/profits at 130; 1..2 portfolio/tails at 130, aside; 2..4 portfolio/parts at 130",
-    "31328 bytes, 6620000 ns; 0..16 portfolio/profits at 130; 16..17 portfolio/tails at 130, aside; 17..20 portfolio/parts at 130",
+    "7680 bytes, 41287680 ns; 0..1 american/rule at 128; 1..2 american/rule at 128; 2..3 american/rule at 128; 3..4 american/rule at 128; 4..5 american/rule at 128; 5..6 american/rule at 128; 6..7 american/rule at 128; 7..8 american/rule at 128; 8..9 american/rule at 128; 9..10 american/rule at 128; 10..11 american/rule at 128; 11..43 american/greeks/mixed at 21, 1 wide",
+    "1080 bytes, 245760 ns; 0..3 basket/greeks/f64 at 4, 1 wide",
+    "7800 bytes, 258700 ns; 0..1 portfolio/profits at 130, 65 wide; 1..2 portfolio/tails at 130, aside; 2..4 portfolio/parts at 130",
+    "31328 bytes, 6620000 ns; 0..16 portfolio/profits at 130, 65 wide; 16..17 portfolio/tails at 130, aside; 17..20 portfolio/parts at 130",
     "6272 bytes, 8040 ns; 0..1 portfolio/parametric at 130, aside",
-    "6384 bytes, 10400 ns; 0..1 portfolio/stress at 130",
+    "6384 bytes, 10400 ns; 0..1 portfolio/stress at 130, 65 wide",
     "704 bytes, 1112 ns; 0..1 optimisation/covariance at 1; 1..2 optimisation at 1, aside",
 ];
 

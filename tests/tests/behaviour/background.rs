@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::bounded;
+use warptape_emulator::Emulator;
 use warptape_eventlog::EventLog;
 use warptape_kernels::device::{Devices, Fault, FaultyDevices};
 use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, run};
@@ -28,7 +29,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 fn with_device(devices: &Arc<dyn Devices>, standing_by: i32) -> EngineConfig {
     let mut config = config(0);
     let lane = |lane: i32| LaneSpec::new(lane, format!("cpu:{lane}"), 0);
-    config.core.lanes = vec![LaneSpec::new(0, "cuda:0".to_owned(), 1)];
+    config.core.lanes = vec![LaneSpec { width: Emulator::WIDTH, ..LaneSpec::new(0, "cuda:0", 1) }];
     config.core.lanes.extend((1..=standing_by).map(lane));
     config.devices = devices.clone();
     config.core.times.device_deadline_ns = PATIENCE.as_nanos() as i64;

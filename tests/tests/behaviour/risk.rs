@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use warptape_emulator::Emulator;
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog};
 use warptape_kernels::device::Devices;
 use warptape_pipeline::runtime::{EngineConfig, Progress, Stop, run};
@@ -208,7 +209,7 @@ fn neither_lanes_nor_devices_show_in_answers() {
     assert_eq!(answers_of(failing, true), one, "gangs");
     let mut mixed = config(2);
     mixed.devices = EMULATOR.clone() as Arc<dyn Devices>;
-    mixed.core.lanes.push(LaneSpec::new(2, "cuda:0".to_owned(), 1));
+    mixed.core.lanes.push(LaneSpec { width: Emulator::WIDTH, ..LaneSpec::new(2, "cuda:0", 1) });
     mixed.core.scheduler.risk.slice_ns = 500_000_000;
     assert_eq!(answers(mixed), one, "lanes on the processor and on a device");
 }

@@ -110,6 +110,11 @@ impl GpuHandle {
         self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
     }
 
+    /// Greatest number of resident threads of a multiprocessor.
+    pub fn multiprocessor_threads(self) -> DriverResult<u32> {
+        self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+    }
+
     pub fn memory_total_bytes(self) -> DriverResult<u64> {
         // SAFETY: the device comes from the driver.
         unsafe { result::device::total_mem(self.device) }.map(|bytes| bytes as u64)

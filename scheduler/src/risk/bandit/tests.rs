@@ -241,6 +241,7 @@ impl World {
             gang: false,
             as_of: Vec::new(),
             bytes: 0,
+            unit_width: 0,
         };
         let decisions = self.step(at_ns, &Input::TaskArrived(arrived));
         assert!(decisions.iter().any(|decision| matches!(decision, Decision::Assign(_))), "{decisions:?}");

@@ -1,10 +1,11 @@
 //! Risk tasks in the model: every unit is tracked separately.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warptape_events::journal::*;
 
-use super::{Model, ModelLane};
+use super::{Model, ModelLane, kind_of};
+use crate::script::DEVICE_WIDTH;
 use crate::starvation::Starvation;
 
 /// State of a unit.
@@ -33,6 +34,8 @@ pub struct ModelTask {
 /// All tasks of a process life in the model.
 #[derive(Default)]
 pub struct ModelTasks {
+    /// Rate keys of tasks that wide lanes (true) or other lanes have done.
+    measured: BTreeSet<(bool, String)>,
     pub known: BTreeMap<TaskId, ModelTask>,
     pub task_next: TaskId,
     slice_next: i64,
@@ -119,7 +122,13 @@ impl Model {
         }
     }
 
+    /// True if a lane works on several units at the same time.
+    fn is_wide(&self, lane: LaneId) -> bool {
+        self.config.route_interval_ns > 0 && kind_of(lane) == LaneKind::Device
+    }
+
     fn finish_slice(&mut self, done: &SliceDone) {
+        let is_wide = self.is_wide(done.lane);
         let lane = &mut self.lanes[done.lane as usize];
         if let Some(late) = lane.slices_voided.iter().position(|&slice| slice == done.slice) {
             lane.slices_voided.remove(late);
@@ -146,6 +155,7 @@ impl Model {
             task.units[slots].fill(Unit::Done);
             task.slices_done += 1;
             task.service_ns += done.service_ns;
+            self.tasks.measured.insert((is_wide, task.arrived.rate_key.clone()));
             if self.config.risk.predictor > 0 {
                 task.predicted_ns += slice.predicted_finish_ns - begun_ns;
             }
@@ -448,9 +458,22 @@ impl Model {
                 "a lane that has its own work steals"
             );
         }
+        let is_wide = self.is_wide(lane);
         let task = self.tasks.known.get_mut(&slice.task).unwrap();
         let slots = task.slots(slice.from, slice.to);
         assert!(slice.to - slice.from <= task.arrived.slice_units_max, "a slice is too large");
+        let at_once = if is_wide { DEVICE_WIDTH.checked_div(task.arrived.unit_width.into()) } else { None };
+        if slice.to - slice.from > i64::from(at_once.unwrap_or(1).max(1)) {
+            let kind = (is_wide, task.arrived.rate_key.clone());
+            assert!(self.tasks.measured.contains(&kind), "the first slice has several waves: {slice:?}");
+            // By size, a slice may be predicted to take longer than by its rate.
+            let (has_predictor, takes_ns) =
+                (self.config.risk.predictor > 0, slice.predicted_finish_ns - self.at_ns);
+            assert!(
+                has_predictor || takes_ns <= self.config.risk.slice_ns,
+                "several waves are too long: {slice:?}"
+            );
+        }
         assert!(!task.is_whole, "a task is begun before it is split");
         let lost = task.units.iter().position(|unit| *unit == Unit::Open(None));
         let owner = slice.stolen_from.unwrap_or(lane);

@@ -99,6 +99,9 @@ pub struct LaneSpec {
     /// Lanes to whose device memory this lane can copy without the host.
     #[wire(default = "[]")]
     pub peers: Vec<Peer>,
+    /// Number of blocks of a kernel that the lane's device runs at the same time; 1 on the processor, or if unknown.
+    #[wire(default = "1")]
+    pub width: i32,
 }
 
 /// A lane to whose device memory another lane can copy without the host.
@@ -123,7 +126,7 @@ pub enum Link {
 }
 
 impl LaneSpec {
-    /// Returns a lane with a device and a weight; all other fields are unknown.
+    /// Returns a lane with a device and a weight; all other fields are unknown, and the width is 1.
     pub fn new(lane: LaneId, device: impl Into<String>, weight: i32) -> Self {
         let device = device.into();
         Self {
@@ -134,6 +137,7 @@ impl LaneSpec {
             memory_bytes: 0,
             numa_node: None,
             peers: Vec::new(),
+            width: 1,
         }
     }
 

@@ -179,6 +179,9 @@ pub struct TaskArrived {
     /// Bytes of the request, plus an estimate of the memory that its work takes.
     #[wire(default = "0")]
     pub bytes: i64,
+    /// Number of blocks of a kernel that a unit takes on a device. 0: a device works on one unit after the other.
+    #[wire(default = "0")]
+    pub unit_width: u16,
 }
 
 /// Urgency of a task.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warptape_kernels::Isa;
-use warptape_kernels::device::{Device, DeviceError};
+use warptape_kernels::device::{BLOCK_THREADS, Device, DeviceError};
 use warptape_kernels::portfolio::{
     Portfolio, Profits, Ranked, Scenarios, TAIL_BLOCK, Tail, loss_of_blocks, run_on_device,
 };
@@ -58,6 +58,10 @@ impl Round for ProfitRound {
     fn unit_cost(&self) -> i64 {
         let positions = positions_cost(&self.simulated.held.portfolio);
         self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
+    }
+
+    fn unit_width(&self) -> usize {
+        scenarios_width(&self.simulated.held.portfolio)
     }
 
     fn follow(&mut self, kept: &KeptProfits) {
@@ -257,6 +261,14 @@ fn unit_scenarios(portfolio: &Portfolio, scenarios: &Scenarios) -> u64 {
 /// Units of scenarios.
 pub(super) fn scenario_units(portfolio: &Portfolio, scenarios: &Scenarios) -> i64 {
     scenarios.len().div_ceil(unit_scenarios(portfolio, scenarios)) as i64
+}
+
+/// Width of a unit of scenarios: a thread of the kernel values a position in a scenario. Only the host has boundaries.
+pub(super) fn scenarios_width(portfolio: &Portfolio) -> usize {
+    if portfolio.has_boundaries() {
+        return 0;
+    }
+    (portfolio.positions().len() * UNIT_SCENARIOS as usize).div_ceil(BLOCK_THREADS).max(1)
 }
 
 fn range_of(portfolio: &Portfolio, scenarios: &Scenarios, units: &Range<i64>) -> Range<u64> {

@@ -11,7 +11,7 @@ use warptape_kernels::portfolio::{Covariance, Parametric, Profits, Scenarios};
 use super::super::kept::{Follower, KeptProfits};
 use super::super::rounds::{DeviceRisk, Next, Partial, Round};
 use super::measures::Measure;
-use super::simulated::{revalue, revalue_on_device, scenario_units};
+use super::simulated::{revalue, revalue_on_device, scenario_units, scenarios_width};
 use super::{CHECKED, Held, WholeRisk, positions_cost, profits_of, stress_named};
 
 /// Profits in named scenarios.
@@ -37,6 +37,10 @@ impl Round for StressRound {
     fn unit_cost(&self) -> i64 {
         let positions = positions_cost(&self.held.portfolio);
         self.follower.as_ref().map_or(positions, |follower| follower.cost) as i64
+    }
+
+    fn unit_width(&self) -> usize {
+        scenarios_width(&self.held.portfolio)
     }
 
     fn follow(&mut self, kept: &KeptProfits) {
