@@ -61,7 +61,7 @@ known!(
 );
 known!(
     /// One step of the scheduler.
-    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 12, 0x87f8_5ed0_272d_b267
+    JOURNAL_ENTRY, "JournalEntry", "journal_entry", 12, 0x533d_e25e_f2fd_d3b3
 );
 known!(
     /// Stage state at an offset.
