@@ -106,7 +106,7 @@ pub const FIELDS: &[Fields] = &[
     fields("TaskArrived", &["gang", "bytes", "as_of", "first_unit"], Checked("the request and the market")),
     fields(
         "TaskArrived",
-        &["rate_key", "units", "unit_cost", "slice_units_max"],
+        &["rate_key", "units", "unit_cost", "slice_units_max", "unit_width"],
         Stated(
             "checked by request and market, except for later rounds, portfolios that follow earlier ones, and tasks without a result",
         ),

@@ -133,7 +133,8 @@ impl Workspace<'_> {
         Ok(address)
     }
 
-    /// Returns memory with numbers that later jobs share. They are uploaded once, unless the memory is needed meanwhile.
+    /// Returns memory with numbers that later jobs share. They are uploaded again only if the memory was needed
+    /// meanwhile.
     pub(crate) fn put_shared(&mut self, numbers: &Arc<Vec<f64>>) -> Result<Address, DeviceError> {
         if let Some(address) = self.memory.take_shared(numbers) {
             self.addresses.push(address);

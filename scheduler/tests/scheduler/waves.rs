@@ -139,20 +139,22 @@ fn a_unit_may_take_many_blocks_or_run_alone() {
 
 #[test]
 fn ticks_wait_for_one_wave_or_for_the_time_of_a_slice() {
+    let many = 400 * i64::from(WIDTH);
     for (wave_ns, slice_ns) in [(700_000, 20_000), (150_000, 20_000), (60_000, 5_000), (3_000, 10_000)] {
-        let mut lane = Lane::new(WIDTH, wave_ns, slice_ns);
-        // The first task is smaller than a wave, so it tells least about later slices.
-        for (number, units) in [(0, 7), (1, 400 * i64::from(WIDTH)), (2, MILLION_PATHS)] {
-            let unit_cost = 252;
-            let arrived =
-                TaskArrived { units, slice_units_max: units, unit_width: 1, unit_cost, ..task(number) };
-            lane.step(&Input::TaskArrived(arrived));
-            lane.finish(&[1, 1_000, 30_000, 400_000]);
+        // A task smaller than a wave tells least about later slices.
+        for tasks in [[many, 7, MILLION_PATHS], [7, many, MILLION_PATHS]] {
+            let mut lane = Lane::new(WIDTH, wave_ns, slice_ns);
+            for (number, units) in (0..).zip(tasks) {
+                let (unit_width, unit_cost, slice_units_max) = (1, 252, units);
+                let arrived = TaskArrived { units, slice_units_max, unit_width, unit_cost, ..task(number) };
+                lane.step(&Input::TaskArrived(arrived));
+                lane.finish(&[1, 1_000, 30_000, 400_000]);
+            }
+            let longest_ns = *lane.waits.iter().max().expect("ticks came");
+            let bound_ns = SLICE_NS.max(slice_ns + wave_ns);
+            assert!(longest_ns <= bound_ns, "a batch waits {longest_ns} ns for waves of {wave_ns} ns");
+            assert!(longest_ns > bound_ns / 4, "the waits of ticks are not measured: {longest_ns} ns");
         }
-        let longest_ns = *lane.waits.iter().max().expect("ticks came");
-        let bound_ns = SLICE_NS.max(slice_ns + wave_ns);
-        assert!(longest_ns <= bound_ns, "a batch waits {longest_ns} ns for waves of {wave_ns} ns");
-        assert!(longest_ns > bound_ns / 4, "the waits of ticks are not measured: {longest_ns} ns");
     }
 }
 

@@ -397,3 +397,23 @@ pub fn get_each<'datum, T: Wire<'datum>>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ints_of_sixteen_bits_are_read_back_and_others_are_refused() {
+        for value in [0, 1, 2_112, u16::MAX] {
+            let mut datum = Vec::new();
+            value.put(&mut datum);
+            assert_eq!(u16::get(&mut Cursor::new(&datum)), Ok(value));
+        }
+        for value in [-1_i64, 1 << 16, i64::from(i32::MIN), i64::MAX] {
+            let mut datum = Vec::new();
+            put_long(value, &mut datum);
+            let refused = u16::get(&mut Cursor::new(&datum));
+            assert!(matches!(refused, Err(DecodeError::Malformed { .. })), "{value}: {refused:?}");
+        }
+    }
+}
