@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::batch_plan::Dictionary;
+use super::dictionary::Dictionary;
 use super::enum_table::{SIDES, TICK_KINDS};
 use crate::check::{InvalidTick, TickProblem};
 use crate::long_field::LongField;
