@@ -340,9 +340,9 @@ pub(super) fn read_of_entries(
         if count == 0 {
             return Ok(());
         }
-        for _ in 0..count {
-            numbers.push(cursor.long()?);
-        }
+        let before = numbers.len();
+        numbers.resize(before + count, 0);
+        cursor.longs(&mut numbers[before..])?;
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Dictionary {
     /// Scales of prices and, below, of sizes by symbol; empty if the record has none.
     price_scales: Vec<i64>,
     size_scales: Vec<i64>,
+    /// True if the record may leave scales out, and allows prices of 0.
+    are_prices_any: bool,
 }
 
 const UNNUMBERED: u32 = u32::MAX;
@@ -44,6 +46,7 @@ impl Dictionary {
         self.ids.clear();
         self.price_scales.clear();
         self.size_scales.clear();
+        self.are_prices_any = false;
     }
 
     pub(super) fn push(&mut self, symbol: &[u8], symbols: &SymbolTable) {
@@ -67,8 +70,12 @@ impl Dictionary {
         &mut self.size_scales
     }
 
-    /// Gives every entry nine digits if the record leaves scales out.
+    /// Gives every entry nine digits where the record leaves scales out.
     pub(super) fn default_scales(&mut self) {
+        self.are_prices_any = true;
+        if self.price_scales.is_empty() && self.size_scales.is_empty() {
+            return;
+        }
         for scales in [&mut self.price_scales, &mut self.size_scales] {
             if scales.is_empty() {
                 scales.resize(self.ends.len(), Scales::E9.price.into());
@@ -76,9 +83,9 @@ impl Dictionary {
         }
     }
 
-    /// True if the record has scales.
+    /// True if rows of the record need a record with scales, which allows prices of 0.
     pub(super) fn is_scaled(&self) -> bool {
-        !self.price_scales.is_empty()
+        self.are_prices_any || !self.price_scales.is_empty()
     }
 
     /// Returns a new symbol's bytes, and its scales; nine digits if the record has no scales, `None` beyond the
@@ -124,6 +131,9 @@ impl Dictionary {
         by_rows: bool,
         out: &mut TickColumns,
     ) -> Result<(), DecodeError> {
+        if self.are_prices_any && self.price_scales.is_empty() {
+            return Ok(());
+        }
         let has_bad_scales = self.check_scales(by_rows)?;
         if !has_bad_scales && (0..self.len()).all(|index| self.scales(index) == Scales::E9) {
             return Ok(());
@@ -172,7 +182,10 @@ impl Dictionary {
         if last as usize >= self.ids.len() || self.ids.contains(&UNNUMBERED) {
             return false;
         }
-        rows.iter_mut().for_each(|slot| *slot = self.ids[*slot as usize]);
+        match self.ids[..] {
+            [id] => rows.fill(id),
+            ref ids => rows.iter_mut().for_each(|slot| *slot = ids[*slot as usize]),
+        }
         true
     }
 

@@ -2,7 +2,7 @@
 //! so that most columns are checked without a look at their numbers.
 
 use super::dictionary::{NO_SYMBOL, reject};
-use super::packed_entries::{Bases, Entries, Times};
+use super::packed_entries::{Entries, EntryColumn, Price, Size, Times, TradeId};
 use super::tick_plan::unknown_side;
 use crate::error::{ColumnProblem, DecodeError};
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
@@ -70,20 +70,15 @@ impl Columns {
             return Ok(());
         }
         check_bits("quotes", bits, rows, 1)?;
-        self.trades.resize(rows, 0);
-        self.quotes.resize(rows, 0);
-        // Both lists get every row; the one to which it does not belong overwrites it with its next row.
-        let (mut trades, mut quotes) = (0, 0);
-        kinds.extend((0..rows).map(|row| {
-            let is_quote = bits[row / 8] >> (row % 8) & 1;
-            self.trades[trades] = row as u32;
-            self.quotes[quotes] = row as u32;
-            trades += usize::from(1 - is_quote);
-            quotes += usize::from(is_quote);
-            if is_quote == 1 { TickKind::Quote } else { TickKind::Trade }
-        }));
-        self.trades.truncate(trades);
-        self.quotes.truncate(quotes);
+        kinds.reserve(8 * bits.len());
+        for byte in bits {
+            kinds.extend_from_slice(&KINDS[usize::from(*byte)]);
+        }
+        kinds.truncate(kinds.len() - (8 * bits.len() - rows));
+        gather_ones(bits.iter().copied(), &mut self.quotes);
+        gather_ones(bits.iter().map(|byte| !byte), &mut self.trades);
+        // The unused bits are ones of the trades.
+        self.trades.truncate(rows - self.quotes.len());
         Ok(())
     }
 
@@ -96,6 +91,8 @@ impl Columns {
         start: usize,
         out: &mut TickColumns,
     ) -> Result<bool, DecodeError> {
+        let of = |numbers| Rows { numbers, indexes, have_one_entry: record.symbol.is_empty() };
+        let (trades, quotes) = (of(&self.trades), of(&self.quotes));
         let mut are_valid = true;
         for field in LongField::ALL {
             let bytes = record.longs[field as usize];
@@ -106,15 +103,11 @@ impl Columns {
             are_valid &= match field {
                 LongField::EventTime => column.of_times(record.event_time)?,
                 LongField::ReceiveTime => column.of_times(record.receive_time)?,
-                LongField::TradeId => column.of_rows(&self.trades, indexes, &entries.trade_ids)?,
-                LongField::Price => column.of_rows(&self.trades, indexes, &entries.prices)?,
-                LongField::Size => column.of_rows(&self.trades, indexes, &entries.sizes)?,
-                LongField::BidPrice | LongField::AskPrice => {
-                    column.of_rows(&self.quotes, indexes, &entries.prices)?
-                }
-                LongField::BidSize | LongField::AskSize => {
-                    column.of_rows(&self.quotes, indexes, &entries.sizes)?
-                }
+                LongField::TradeId => column.of_rows::<TradeId>(trades, entries)?,
+                LongField::Price => column.of_rows::<Price>(trades, entries)?,
+                LongField::Size => column.of_rows::<Size>(trades, entries)?,
+                LongField::BidPrice | LongField::AskPrice => column.of_rows::<Price>(quotes, entries)?,
+                LongField::BidSize | LongField::AskSize => column.of_rows::<Size>(quotes, entries)?,
             };
         }
         Ok(are_valid)
@@ -151,11 +144,64 @@ impl Columns {
     }
 }
 
+/// Gathers the numbers of all bits that are 1, eight at a time.
+fn gather_ones(bits: impl ExactSizeIterator<Item = u8>, numbers: &mut Vec<u32>) {
+    numbers.resize(8 * bits.len(), 0);
+    let mut count = 0;
+    for (first, byte) in (0..).step_by(8).zip(bits) {
+        // There is room for eight numbers, because each byte before gave at most as many.
+        for (slot, one) in numbers[count..count + 8].iter_mut().zip(ONES[usize::from(byte)]) {
+            *slot = first + u32::from(one);
+        }
+        count += byte.count_ones() as usize;
+    }
+    numbers.truncate(count);
+}
+
+/// Kinds of eight rows for each byte of their bits.
+const KINDS: [[TickKind; 8]; 256] = {
+    let mut kinds = [[TickKind::Trade; 8]; 256];
+    let mut place = 0;
+    while place < 8 * 256 {
+        if place / 8 >> (place % 8) & 1 == 1 {
+            kinds[place / 8][place % 8] = TickKind::Quote;
+        }
+        place += 1;
+    }
+    kinds
+};
+
+/// Numbers of the bits that are 1 in each byte, with zeros after them.
+const ONES: [[u8; 8]; 256] = {
+    let mut ones = [[0; 8]; 256];
+    let mut counts = [0; 256];
+    let mut place = 0;
+    while place < 8 * 256 {
+        let (byte, bit) = (place / 8, place % 8);
+        if byte >> bit & 1 == 1 {
+            ones[byte][counts[byte]] = bit as u8;
+            counts[byte] += 1;
+        }
+        place += 1;
+    }
+    ones
+};
+
 /// The code that is no side.
 const UNKNOWN_SIDE: u8 = 3;
 
 fn side_code(bits: &[u8], trade: usize) -> u8 {
     bits[trade / 4] >> (trade % 4 * 2) & 3
+}
+
+/// The rows of one kind.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    numbers: &'a [u32],
+    /// Dictionary indexes of all rows of the record.
+    indexes: &'a [u32],
+    /// True if all rows have the dictionary's first entry.
+    have_one_entry: bool,
 }
 
 /// A numeric column: the bytes, and the rows to fill, which are 0.
@@ -181,20 +227,25 @@ impl Column<'_> {
     }
 
     /// Fills the rows of one kind. Returns true if all values are certainly valid.
-    fn of_rows(self, rows: &[u32], indexes: &[u32], bases: &Bases) -> Result<bool, DecodeError> {
-        let width = self.width(rows.len())?;
-        if width == 0 && bases.are_zero() {
-            return Ok(true);
+    fn of_rows<C: EntryColumn>(self, rows: Rows<'_>, entries: &Entries) -> Result<bool, DecodeError> {
+        let width = self.width(rows.numbers.len())?;
+        let indexes = &rows.indexes[..self.out.len()];
+        if rows.have_one_entry {
+            let entry = entries.entry(0);
+            offsets::for_each(self.bytes, rows.numbers.iter(), |row, offset| {
+                self.out[*row as usize] = C::value(&entry, offset);
+            });
+        } else {
+            offsets::for_each(self.bytes, rows.numbers.iter(), |row, offset| {
+                let row = *row as usize;
+                self.out[row] = C::value(&entries.entry(indexes[row]), offset);
+            });
         }
-        offsets::for_each(self.bytes, rows.iter(), |row, offset| {
-            let row = *row as usize;
-            self.out[row] = bases.value(indexes[row], offset);
-        });
-        let limits = match bases.limits(width) {
+        let limits = match entries.limits::<C>(width) {
             Some(limits) => limits,
-            None => {
-                self.exact_limits(rows.iter(), |row, offset| bases.exact(indexes[*row as usize], offset))?
-            }
+            None => self.exact_limits(rows.numbers.iter(), |row, offset| {
+                C::exact(&entries.entry(indexes[*row as usize]), offset)
+            })?,
         };
         Ok(self.allows(limits))
     }

@@ -30,13 +30,67 @@ impl EntryField {
     }
 }
 
+/// An entry of the dictionary; by default, it stands for an index beyond.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    price_base: i64,
+    price_unit: i64,
+    size_unit: i64,
+    trade_id_base: i64,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self { price_base: 0, price_unit: 1, size_unit: 1, trade_id_base: 0 }
+    }
+}
+
+/// A column whose values are (base + offset) × unit, with base and unit of the row's entry. It is a type and not a
+/// value, so that the compiler generates code for each.
+pub(super) trait EntryColumn {
+    fn base_and_unit(entry: &Entry) -> (i64, i64);
+
+    /// Returns a value; it is arbitrary if it does not fit.
+    #[inline(always)]
+    fn value(entry: &Entry, offset: u64) -> i64 {
+        let (base, unit) = Self::base_and_unit(entry);
+        base.wrapping_add(offset as i64).wrapping_mul(unit)
+    }
+
+    /// Returns a value; `None` if it does not fit into 64 bits.
+    fn exact(entry: &Entry, offset: u64) -> Option<i64> {
+        let (base, unit) = Self::base_and_unit(entry);
+        i64::try_from((i128::from(base) + i128::from(offset)) * i128::from(unit)).ok()
+    }
+}
+
+macro_rules! entry_columns {
+    ($($name:ident = |$entry:ident| $base_and_unit:expr,)+) => {$(
+        pub(super) struct $name;
+
+        impl EntryColumn for $name {
+            #[inline(always)]
+            fn base_and_unit($entry: &Entry) -> (i64, i64) {
+                $base_and_unit
+            }
+        }
+    )+};
+}
+
+entry_columns! {
+    Price = |entry| (entry.price_base, entry.price_unit),
+    Size = |entry| (0, entry.size_unit),
+    TradeId = |entry| (entry.trade_id_base, 1),
+}
+
 /// The entries of one record.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     numbers: [Vec<i64>; 4],
-    pub(super) prices: Bases,
-    pub(super) sizes: Bases,
-    pub(super) trade_ids: Bases,
+    entries: Vec<Entry>,
+    /// The least and the greatest of each number among all entries and the default.
+    least: Entry,
+    greatest: Entry,
 }
 
 impl Entries {
@@ -48,7 +102,7 @@ impl Entries {
         &mut self.numbers[field as usize]
     }
 
-    /// Makes the bases and units of `count` entries from the numbers that were read.
+    /// Makes `count` entries from the numbers that were read.
     pub(super) fn finish(&mut self, count: usize) -> Result<(), DecodeError> {
         for field in EntryField::ALL {
             let numbers = &mut self.numbers[field as usize];
@@ -61,68 +115,48 @@ impl Entries {
             }
         }
         let [price_zeros, size_zeros, price_base, trade_id_base] = &self.numbers;
-        let price_units = price_zeros.iter().map(|zeros| unit(EntryField::PriceZeros, *zeros));
-        let size_units = size_zeros.iter().map(|zeros| unit(EntryField::SizeZeros, *zeros));
-        self.prices.set(price_base.iter().zip(price_units).map(|(base, unit)| Ok((*base, unit?))))?;
-        self.sizes.set(size_units.map(|unit| Ok((0, unit?))))?;
-        self.trade_ids.set(trade_id_base.iter().map(|base| Ok((*base, 1))))
-    }
-}
-
-/// Bases and units by entry: a value is (base + offset) × unit. An index beyond the dictionary has base 0 and unit 1.
-#[derive(Debug, Default)]
-pub(super) struct Bases {
-    entries: Vec<(i64, i64)>,
-    /// The least and the greatest base, and 0 if it is beyond both.
-    base_min: i64,
-    base_max: i64,
-    unit_max: i64,
-}
-
-impl Bases {
-    fn set(
-        &mut self,
-        entries: impl Iterator<Item = Result<(i64, i64), DecodeError>>,
-    ) -> Result<(), DecodeError> {
         self.entries.clear();
-        (self.base_min, self.base_max, self.unit_max) = (0, 0, 1);
-        for entry in entries {
-            let (base, unit) = entry?;
-            self.base_min = self.base_min.min(base);
-            self.base_max = self.base_max.max(base);
-            self.unit_max = self.unit_max.max(unit);
-            self.entries.push((base, unit));
+        (self.least, self.greatest) = Default::default();
+        let zeros = price_zeros.iter().zip(size_zeros);
+        let bases = price_base.iter().zip(trade_id_base);
+        for ((price_zeros, size_zeros), (price_base, trade_id_base)) in zeros.zip(bases) {
+            let entry = Entry {
+                price_base: *price_base,
+                price_unit: unit(EntryField::PriceZeros, *price_zeros)?,
+                size_unit: unit(EntryField::SizeZeros, *size_zeros)?,
+                trade_id_base: *trade_id_base,
+            };
+            self.least = self.least.with(&entry, i64::min);
+            self.greatest = self.greatest.with(&entry, i64::max);
+            self.entries.push(entry);
         }
         Ok(())
     }
 
-    fn entry(&self, index: u32) -> (i64, i64) {
-        self.entries.get(index as usize).copied().unwrap_or((0, 1))
-    }
-
-    /// Returns a value; it is arbitrary if it does not fit.
+    /// Returns the entry with an index.
     #[inline(always)]
-    pub(super) fn value(&self, index: u32, offset: u64) -> i64 {
-        let (base, unit) = self.entry(index);
-        base.wrapping_add(offset as i64).wrapping_mul(unit)
-    }
-
-    /// Returns a value; `None` if it does not fit into 64 bits.
-    pub(super) fn exact(&self, index: u32, offset: u64) -> Option<i64> {
-        let (base, unit) = self.entry(index);
-        i64::try_from((i128::from(base) + i128::from(offset)) * i128::from(unit)).ok()
+    pub(super) fn entry(&self, index: u32) -> Entry {
+        self.entries.get(index as usize).copied().unwrap_or_default()
     }
 
     /// Returns limits of the values with offsets of a width; `None` if they do not fit into 64 bits.
-    pub(super) fn limits(&self, width: usize) -> Option<(i64, i64)> {
-        let unit = i128::from(self.unit_max);
-        let greatest = (i128::from(self.base_max) + i128::from(offsets::largest(width))) * unit;
-        Some((i64::try_from(i128::from(self.base_min) * unit).ok()?, i64::try_from(greatest).ok()?))
+    pub(super) fn limits<C: EntryColumn>(&self, width: usize) -> Option<(i64, i64)> {
+        let ((least, _), (greatest, unit)) =
+            (C::base_and_unit(&self.least), C::base_and_unit(&self.greatest));
+        let largest = i128::from(greatest) + i128::from(offsets::largest(width));
+        let limit = |value: i128| i64::try_from(value * i128::from(unit)).ok();
+        Some((limit(least.into())?, limit(largest)?))
     }
+}
 
-    /// True if offsets of 0 give 0 in every entry.
-    pub(super) fn are_zero(&self) -> bool {
-        self.base_min == 0 && self.base_max == 0
+impl Entry {
+    fn with(&self, other: &Self, of: impl Fn(i64, i64) -> i64) -> Self {
+        Self {
+            price_base: of(self.price_base, other.price_base),
+            price_unit: of(self.price_unit, other.price_unit),
+            size_unit: of(self.size_unit, other.size_unit),
+            trade_id_base: of(self.trade_id_base, other.trade_id_base),
+        }
     }
 }
 
@@ -153,8 +187,17 @@ impl Times {
 
 /// Returns the factor that appends so many zeros to a number.
 fn unit(field: EntryField, zeros: i64) -> Result<i64, DecodeError> {
-    match u32::try_from(zeros) {
-        Ok(zeros) if zeros <= Scales::MAX.into() => Ok(10_i64.pow(zeros)),
-        _ => Err(DecodeError::BadColumn { field: field.name(), problem: ColumnProblem::Zeros(zeros) }),
-    }
+    let unit = usize::try_from(zeros).ok().and_then(|zeros| POWERS_OF_TEN.get(zeros));
+    let problem = ColumnProblem::Zeros(zeros);
+    unit.copied().ok_or(DecodeError::BadColumn { field: field.name(), problem })
 }
+
+const POWERS_OF_TEN: [i64; Scales::MAX as usize + 1] = {
+    let mut powers = [1; _];
+    let mut zeros = 1;
+    while zeros < powers.len() {
+        powers[zeros] = powers[zeros - 1] * 10;
+        zeros += 1;
+    }
+    powers
+};
