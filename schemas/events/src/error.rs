@@ -234,7 +234,9 @@ pub enum SchemaError {
         detail: String,
     },
     /// The schema does not describe ticks.
-    #[error("the schema is of {found}: only records named Tick and TickBatch hold ticks")]
+    #[error(
+        "the schema is of {found}: only records named Tick, TickBatch, ScaledTickBatch and PackedTickBatch hold ticks"
+    )]
     NotTicks {
         /// Its name or type.
         found: String,

@@ -262,7 +262,7 @@ struct Zeros {
 impl Zeros {
     fn add(&mut self, number: i64) {
         if self.unit == 0 && number != 0 {
-            self.unit = 10_i64.pow(Scales::MAX.into());
+            self.unit = 10_i64.pow(number.unsigned_abs().ilog10());
         }
         while self.unit > 1 && number % self.unit != 0 {
             self.unit /= 10;
@@ -326,7 +326,10 @@ mod tests {
             zeros.count()
         };
         assert_eq!([of(&[]), of(&[0]), of(&[0, 700]), of(&[700, 0, -45_000]), of(&[10, 3])], [0, 0, 2, 2, 0]);
-        assert_eq!([of(&[i64::MAX]), of(&[i64::MIN]), of(&[5 * 10_i64.pow(18), 0])], [0, 0, 18]);
+        assert_eq!(
+            [of(&[i64::MAX]), of(&[i64::MIN]), of(&[5 * 10_i64.pow(18), 0]), of(&[7, 100])],
+            [0, 0, 18, 0]
+        );
     }
 
     #[test]
