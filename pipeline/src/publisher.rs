@@ -220,7 +220,8 @@ impl Publisher {
     }
 }
 
-/// True if a tick does not fit a record of one tick, with prices and sizes in 1e-9, in which a price of 0 means "none".
+/// True if a tick does not fit a record of one tick. Such a record has prices and sizes in 1e-9, and a price of 0 in it
+/// means "none".
 fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }

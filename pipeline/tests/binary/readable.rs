@@ -34,8 +34,7 @@ fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
     }
 }
 
-/// Publishes the same trades four times: in one record each, in a single record, in a single record with scales, and in
-/// one with packed columns.
+/// Publishes the same trades four times: in one record each, and in a single record of each kind.
 /// Then it publishes a late trade and one too far ahead.
 fn published(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");

@@ -163,8 +163,9 @@ const KINDS: [[TickKind; 8]; 256] = {
     let mut kinds = [[TickKind::Trade; 8]; 256];
     let mut place = 0;
     while place < 8 * 256 {
-        if place / 8 >> (place % 8) & 1 == 1 {
-            kinds[place / 8][place % 8] = TickKind::Quote;
+        let (byte, bit) = (place / 8, place % 8);
+        if byte >> bit & 1 == 1 {
+            kinds[byte][bit] = TickKind::Quote;
         }
         place += 1;
     }

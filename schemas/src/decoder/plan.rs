@@ -21,7 +21,7 @@ use crate::tick::TickColumns;
 pub(super) enum Plan {
     Tick(TickPlan),
     Batch(BatchPlan),
-    Packed(PackedPlan),
+    Packed(Box<PackedPlan>),
     #[cfg(feature = "foreign-schemas")]
     Arrow(Box<ArrowPlan>),
 }
@@ -62,7 +62,7 @@ impl Plan {
                 }),
             }
         } else if name == known::PACKED_TICK_BATCH.name {
-            PackedPlan::compile(record).map(Self::Packed)
+            PackedPlan::compile(record).map(|plan| Self::Packed(Box::new(plan)))
         } else {
             Err(SchemaError::NotTicks { found: name.to_string() })
         }

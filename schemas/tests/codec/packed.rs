@@ -200,7 +200,10 @@ fn fields() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn record_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
+/// A field and its new bytes.
+type Change<'a> = (&'a str, Vec<u8>);
+
+fn record_with(changes: &[Change<'_>]) -> Vec<u8> {
     let mut fields = fields();
     for (changed, bytes) in changes {
         fields.iter_mut().find(|(field, _)| field == changed).expect("a field").1 = bytes.clone();
@@ -209,7 +212,7 @@ fn record_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Checks the reason, and the names in the message. Readers that judge rows alone refuse the record, too.
-fn check(changes: &[(&str, Vec<u8>)], reason: Reason, message: &[&str]) {
+fn check(changes: &[Change<'_>], reason: Reason, message: &[&str]) {
     let payload = record_with(changes);
     let error = decode(&payload).expect_err("a bad record");
     assert_eq!(error.reason(), reason, "{error}");
@@ -274,7 +277,7 @@ fn columns_that_do_not_fit_are_named() {
 #[test]
 fn numbers_of_more_than_64_bits_are_named() {
     let max = i64::MAX;
-    let cases: [(&[(&str, Vec<u8>)], &str, &str); 6] = [
+    let cases: [(&[Change<'_>], &str, &str); 6] = [
         (&[("event_time_base_ns", long(max - 19))], "event_time_ns", "item 2"),
         (&[("event_time_unit_ns", long(max / 2))], "event_time_ns", "item 2"),
         (
@@ -348,7 +351,7 @@ fn bad_rows_cost_themselves_and_stay_as_bad_alone() {
     ]);
     let bad = [(1, "symbol"), (2, "event_time_ns"), (3, "price_scale"), (4, "side"), (5, "price")];
     let mut decoder = TickDecoder::new().by_rows(true);
-    let (symbols, rows) = columns(&mut decoder, &[payload.clone()]);
+    let (symbols, rows) = columns(&mut decoder, std::slice::from_ref(&payload));
     let found: Vec<_> = rows.rejected.iter().map(|invalid| (invalid.row, invalid.field)).collect();
     assert_eq!(found, bad);
     assert!(symbols.iter().eq(["A:X"]), "no good row has the other symbol");
