@@ -2,7 +2,7 @@
 //! so that most columns are checked without a look at their numbers.
 
 use super::dictionary::{NO_SYMBOL, reject};
-use super::packed_entries::{Entries, EntryColumn, Price, Size, Times, TradeId};
+use super::packed_entries::{Entries, Entry, EntryColumn, Price, Size, Times, TradeId};
 use super::tick_plan::unknown_side;
 use crate::error::{ColumnProblem, DecodeError};
 use crate::long_field::{LONG_FIELD_COUNT, LongField};
@@ -27,6 +27,9 @@ pub(super) struct PackedRecord<'a> {
 pub(super) struct Columns {
     trades: Vec<u32>,
     quotes: Vec<u32>,
+    /// Entries of the trades and of the quotes; empty if all rows have the first entry.
+    trade_entries: Vec<Entry>,
+    quote_entries: Vec<Entry>,
 }
 
 impl Columns {
@@ -47,10 +50,15 @@ impl Columns {
         }
         self.append_kinds(record.quotes, rows, &mut out.kind)?;
         append_indexes(record.symbol, rows, &mut out.symbol)?;
-        let indexes = std::mem::take(&mut out.symbol);
-        let appended = self.append_longs(record, &indexes[start..], entries, start, out);
-        out.symbol = indexes;
-        let are_valid = appended?;
+        let indexes = &out.symbol[start..];
+        let entry = |row: &u32| entries.entry(indexes[*row as usize]);
+        self.trade_entries.clear();
+        self.quote_entries.clear();
+        if !record.symbol.is_empty() {
+            self.trade_entries.extend(self.trades.iter().map(entry));
+            self.quote_entries.extend(self.quotes.iter().map(entry));
+        }
+        let are_valid = self.append_longs(record, rows, entries, out)?;
         self.append_sides(record.side, rows, by_rows, start, out)?;
         Ok(are_valid)
     }
@@ -86,20 +94,19 @@ impl Columns {
     fn append_longs(
         &self,
         record: &PackedRecord<'_>,
-        indexes: &[u32],
+        rows: usize,
         entries: &Entries,
-        start: usize,
         out: &mut TickColumns,
     ) -> Result<bool, DecodeError> {
-        let of = |numbers| Rows { numbers, indexes, have_one_entry: record.symbol.is_empty() };
-        let (trades, quotes) = (of(&self.trades), of(&self.quotes));
+        let trades = Rows { numbers: &self.trades, entries: &self.trade_entries };
+        let quotes = Rows { numbers: &self.quotes, entries: &self.quote_entries };
         let mut are_valid = true;
         for field in LongField::ALL {
             let bytes = record.longs[field as usize];
             let column = field.column_mut(out);
-            column.resize(start + indexes.len(), 0);
-            let column = &mut column[start..];
-            let column = Column { field, bytes, out: column };
+            let start = column.len();
+            column.resize(start + rows, 0);
+            let column = Column { field, bytes, out: &mut column[start..] };
             are_valid &= match field {
                 LongField::EventTime => column.of_times(record.event_time)?,
                 LongField::ReceiveTime => column.of_times(record.receive_time)?,
@@ -199,10 +206,8 @@ fn side_code(bits: &[u8], trade: usize) -> u8 {
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     numbers: &'a [u32],
-    /// Dictionary indexes of all rows of the record.
-    indexes: &'a [u32],
-    /// True if all rows have the dictionary's first entry.
-    have_one_entry: bool,
+    /// Entry of each row; empty if all have the dictionary's first entry.
+    entries: &'a [Entry],
 }
 
 /// A numeric column: the bytes, and the rows to fill, which are 0.
@@ -230,22 +235,21 @@ impl Column<'_> {
     /// Fills the rows of one kind. Returns true if all values are certainly valid.
     fn of_rows<C: EntryColumn>(self, rows: Rows<'_>, entries: &Entries) -> Result<bool, DecodeError> {
         let width = self.width(rows.numbers.len())?;
-        let indexes = &rows.indexes[..self.out.len()];
-        if rows.have_one_entry {
-            let entry = entries.entry(0);
-            offsets::for_each(self.bytes, rows.numbers.iter(), |row, offset| {
-                self.out[*row as usize] = C::value(&entry, offset);
+        let Rows { numbers, entries: of_rows } = rows;
+        let first = entries.entry(0);
+        if of_rows.is_empty() {
+            offsets::for_each(self.bytes, numbers.iter(), |row, offset| {
+                self.out[*row as usize] = C::value(&first, offset);
             });
         } else {
-            offsets::for_each(self.bytes, rows.numbers.iter(), |row, offset| {
-                let row = *row as usize;
-                self.out[row] = C::value(&entries.entry(indexes[row]), offset);
+            offsets::for_each(self.bytes, numbers.iter().zip(of_rows), |(row, entry), offset| {
+                self.out[*row as usize] = C::value(entry, offset);
             });
         }
         let limits = match entries.limits::<C>(width) {
             Some(limits) => limits,
-            None => self.exact_limits(rows.numbers.iter(), |row, offset| {
-                C::exact(&entries.entry(indexes[*row as usize]), offset)
+            None => self.exact_limits(0..numbers.len(), |item, offset| {
+                C::exact(of_rows.get(item).unwrap_or(&first), offset)
             })?,
         };
         Ok(self.allows(limits))
