@@ -75,13 +75,22 @@ pub fn encode_packed_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(),
 
 /// Returns the dictionary of symbols with scales, and the index in it for each tick.
 fn entries_of(ticks: &[Tick]) -> (Vec<(&str, Scales)>, Vec<u32>) {
-    let (mut dictionary, mut numbers) = (Vec::new(), HashMap::new());
+    let (mut symbols, mut dictionary) = (SymbolTable::default(), Vec::new());
+    // Most symbols have one entry; the further ones are looked up apart.
+    let (mut first_entries, mut further) = (Vec::new(), HashMap::new());
     let rows = ticks.iter().map(|tick| {
-        let entry = (tick.symbol.as_str(), tick.scales);
-        *numbers.entry(entry).or_insert_with(|| {
-            dictionary.push(entry);
-            dictionary.len() as u32 - 1
-        })
+        let number = symbols.intern(&tick.symbol) as usize;
+        let mut add = || {
+            dictionary.push((tick.symbol.as_str(), tick.scales));
+            (dictionary.len() as u32 - 1, tick.scales)
+        };
+        if number == first_entries.len() {
+            first_entries.push(add());
+        }
+        match first_entries[number] {
+            (entry, scales) if scales == tick.scales => entry,
+            _ => further.entry((number, tick.scales)).or_insert_with(add).0,
+        }
     });
     let rows = rows.collect();
     (dictionary, rows)

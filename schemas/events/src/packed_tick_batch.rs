@@ -6,13 +6,13 @@ use crate::offsets;
 use crate::tick::{Scales, Tick, TickKind};
 use crate::wire::Wire;
 
-/// Many ticks of one partition in one record, by columns of numbers with a fixed width. Such columns decode several
-/// times faster than the arrays of `ScaledTickBatch`, and take less than half of their bytes. Trades and quotes have
-/// columns of their own, without zeros for the other kind. A record has 1 to 65,536 rows, in log order. A bad row is
-/// rejected alone. A field of type `bytes`, except `quotes` and `side`, is a column of unsigned numbers, little endian,
-/// one after the other. All numbers of a column have the same width of 0 to 8 bytes: the length of the field divided by
-/// the number of items. An empty column has 0 in every item. A number with a base is an offset, which is added to the
-/// base. Sums and products must fit into 64 bits with a sign. Prices of a symbol follow the rules of `ScaledTickBatch`.
+/// Many ticks of one partition in one record, by columns of numbers with a fixed width. Such columns decode faster than
+/// the arrays of `ScaledTickBatch`, and take fewer bytes. Trades and quotes have columns of their own, without zeros for
+/// the other kind. A record has 1 to 65,536 rows, in log order. A bad row is rejected alone. A field of type `bytes`,
+/// except `quotes` and `side`, is a column of unsigned numbers, little endian, one after the other. All numbers of a
+/// column have the same width of 0 to 8 bytes: the length of the field divided by the number of items. An empty column
+/// has 0 in every item. A number with a base is an offset, which is added to the base. Sums and products must fit into
+/// 64 bits with a sign. Prices of a symbol follow the rules of `ScaledTickBatch`.
 #[derive(Wire)]
 pub struct PackedTickBatch<'a> {
     /// Dictionary of the record's symbols, each `VENUE:TICKER` in 1 to 64 bytes of UTF-8 without control characters.

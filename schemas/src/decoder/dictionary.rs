@@ -17,8 +17,8 @@ pub(super) struct Dictionary {
     /// Scales of prices and, below, of sizes by symbol; empty if the record has none.
     price_scales: Vec<i64>,
     size_scales: Vec<i64>,
-    /// True if the record may leave scales out, and allows prices of 0.
-    are_prices_any: bool,
+    /// True if the record may leave scales out, and allows trades at a price of 0.
+    are_scales_optional: bool,
 }
 
 const UNNUMBERED: u32 = u32::MAX;
@@ -46,7 +46,7 @@ impl Dictionary {
         self.ids.clear();
         self.price_scales.clear();
         self.size_scales.clear();
-        self.are_prices_any = false;
+        self.are_scales_optional = false;
     }
 
     pub(super) fn push(&mut self, symbol: &[u8], symbols: &SymbolTable) {
@@ -72,7 +72,7 @@ impl Dictionary {
 
     /// Gives every entry nine digits where the record leaves scales out.
     pub(super) fn default_scales(&mut self) {
-        self.are_prices_any = true;
+        self.are_scales_optional = true;
         if self.price_scales.is_empty() && self.size_scales.is_empty() {
             return;
         }
@@ -83,9 +83,14 @@ impl Dictionary {
         }
     }
 
-    /// True if rows of the record need a record with scales, which allows prices of 0.
+    /// True if the record has scales.
     pub(super) fn is_scaled(&self) -> bool {
-        self.are_prices_any || !self.price_scales.is_empty()
+        !self.price_scales.is_empty()
+    }
+
+    /// True if the record may leave scales out, and allows trades at a price of 0.
+    pub(super) fn are_scales_optional(&self) -> bool {
+        self.are_scales_optional
     }
 
     /// Returns a new symbol's bytes, and its scales; nine digits if the record has no scales, `None` beyond the
@@ -131,7 +136,7 @@ impl Dictionary {
         by_rows: bool,
         out: &mut TickColumns,
     ) -> Result<(), DecodeError> {
-        if self.are_prices_any && self.price_scales.is_empty() {
+        if self.are_scales_optional && self.price_scales.is_empty() {
             return Ok(());
         }
         let has_bad_scales = self.check_scales(by_rows)?;

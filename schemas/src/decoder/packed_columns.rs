@@ -227,7 +227,7 @@ impl Column<'_> {
         offsets::fill(self.bytes, self.out, |offset| times.value(offset));
         let limits = match times.limits(width) {
             Some(limits) => limits,
-            None => self.exact_limits(0..self.out.len(), |_, offset| times.exact(offset))?,
+            None => self.exact_limits(self.out.len(), |_, offset| times.exact(offset))?,
         };
         Ok(self.allows(limits))
     }
@@ -248,7 +248,7 @@ impl Column<'_> {
         }
         let limits = match entries.limits::<C>(width) {
             Some(limits) => limits,
-            None => self.exact_limits(0..numbers.len(), |item, offset| {
+            None => self.exact_limits(numbers.len(), |item, offset| {
                 C::exact(of_rows.get(item).unwrap_or(&first), offset)
             })?,
         };
@@ -259,19 +259,16 @@ impl Column<'_> {
         width(self.field.scaled_name(), self.bytes, items)
     }
 
-    /// Returns the least and the greatest value.
-    fn exact_limits<T>(
+    /// Returns the least and the greatest value of all items.
+    fn exact_limits(
         &self,
-        items: impl ExactSizeIterator<Item = T>,
-        value: impl Fn(T, u64) -> Option<i64>,
+        items: usize,
+        value: impl Fn(usize, u64) -> Option<i64>,
     ) -> Result<(i64, i64), DecodeError> {
-        let (mut least, mut greatest, mut item, mut too_large) = (i64::MAX, i64::MIN, 0, None);
-        offsets::for_each(self.bytes, items, |place, offset| {
-            match value(place, offset) {
-                Some(value) => (least, greatest) = (least.min(value), greatest.max(value)),
-                None => too_large = too_large.or(Some(item)),
-            }
-            item += 1;
+        let (mut least, mut greatest, mut too_large) = (i64::MAX, i64::MIN, None);
+        offsets::for_each(self.bytes, 0..items, |item, offset| match value(item, offset) {
+            Some(value) => (least, greatest) = (least.min(value), greatest.max(value)),
+            None => too_large = too_large.or(Some(item)),
         });
         match too_large {
             Some(item) => Err(bad(self.field.scaled_name(), ColumnProblem::TooLarge { item })),

@@ -349,22 +349,44 @@ fn bad_rows_cost_themselves_and_stay_as_bad_alone() {
         ("price", text(&[vec![5; 40], i64::MAX.to_le_bytes().to_vec(), vec![5; 8]].concat())),
         ("size", text(&[])),
     ]);
-    let bad = [(1, "symbol"), (2, "event_time_ns"), (3, "price_scale"), (4, "side"), (5, "price")];
+    let bad = [
+        (1, "symbol", Reason::BadSymbol),
+        (2, "event_time_ns", Reason::BadTime),
+        (3, "price_scale", Reason::BadPrice),
+        (4, "side", Reason::BadSide),
+        (5, "price", Reason::BadPrice),
+    ];
+    let problems = |rows: &TickColumns| {
+        let problem = |invalid: &InvalidTick| (invalid.row, invalid.field, invalid.reason());
+        rows.rejected.iter().map(problem).collect::<Vec<_>>()
+    };
     let mut decoder = TickDecoder::new().by_rows(true);
     let (symbols, rows) = columns(&mut decoder, std::slice::from_ref(&payload));
-    let found: Vec<_> = rows.rejected.iter().map(|invalid| (invalid.row, invalid.field)).collect();
-    assert_eq!(found, bad);
+    assert_eq!(problems(&rows), bad);
     assert!(symbols.iter().eq(["A:X"]), "no good row has the other symbol");
     let numbers: Vec<u32> = (0..8).collect();
     let alone = decoder.rows_alone(&payload, &numbers.chunks(1).collect::<Vec<_>>());
     for (row, payload) in alone.iter().enumerate() {
-        let expected = bad.iter().filter(|(of, _)| *of == row).map(|(_, field)| *field);
+        let expected =
+            bad.iter().filter(|(of, ..)| *of == row).map(|(_, field, reason)| (0, *field, *reason));
         let rows = columns(&mut decoder, std::slice::from_ref(payload)).1;
-        assert!(rows.rejected.iter().map(|invalid| invalid.field).eq(expected), "row {row}");
+        assert_eq!(problems(&rows), expected.collect::<Vec<_>>(), "row {row}");
     }
     let good = decoder.rows_alone(&payload, &[&[0, 6, 7]]);
     let (symbols, rows) = columns(&mut decoder, &good);
     assert_eq!((rows.tick(0, &symbols).side, rows.trade_id), (Side::Buy, vec![1, 0, 7]));
+}
+
+/// Rows alone are in a record without scales, unless a trade is at a price of 0.
+#[test]
+fn rows_alone_have_scales_only_if_they_need_them() {
+    let payload = record_with(&[("event_time_base_ns", long(0)), ("price_base", longs(&[0, 0]))]);
+    let alone = TickDecoder::new().by_rows(true).rows_alone(&payload, &[&[0], &[1], &[2], &[1, 2]]);
+    let schema = |payload: &Vec<u8>| fingerprint_of(payload).and_then(known::by_fingerprint);
+    let [scaled, plain] = [known::SCALED_TICK_BATCH, known::TICK_BATCH].map(Some);
+    assert_eq!(alone.iter().map(schema).collect::<Vec<_>>(), [scaled, plain, plain, plain]);
+    let rows = columns(&mut TickDecoder::new().by_rows(true), &alone[..1]).1;
+    assert_eq!(rows.rejected.first().map(InvalidTick::reason), Some(Reason::BadTime), "the price is good");
 }
 
 /// A writer may order the fields otherwise, add some, and leave out those with defaults.
