@@ -78,7 +78,7 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
                 encode_scaled_tick_batch(ticks, &mut bytes)
             }
             [tick] => encode_tick(tick, &mut bytes),
-            ticks if ticks.len() % 2 == 0 => encode_packed_tick_batch(ticks, &mut bytes),
+            ticks if ticks.len().is_multiple_of(2) => encode_packed_tick_batch(ticks, &mut bytes),
             ticks => encode_tick_batch(ticks, &mut bytes),
         }
         .expect("the ticks are valid");
