@@ -10,8 +10,7 @@ use std::sync::Arc;
 use warptape_eventlog::{About, EventLog, LogError, NewRecord, Producer, TopicPartition, TopicSpec};
 use warptape_schemas::tick::{Scales, Tick, TickKind};
 use warptape_schemas::{
-    EncodeError, SetEventTime, SymbolTable, encode_scaled_tick_batch, encode_set_event_time, encode_tick,
-    encode_tick_batch,
+    EncodeError, SetEventTime, SymbolTable, encode_packed_tick_batch, encode_set_event_time, encode_tick,
 };
 
 use crate::clock::wall_clock_ns;
@@ -225,7 +224,8 @@ impl Publisher {
     }
 }
 
-/// True if a tick does not fit records with prices and sizes in 1e-9, in which a price of 0 means "none".
+/// True if a tick does not fit a record of one tick. Such a record has prices and sizes in 1e-9, and a price of 0 in it
+/// means "none".
 fn needs_scales(tick: &Tick) -> bool {
     tick.scales != Scales::E9 || tick.kind == TickKind::Trade && tick.price_e9 == 0
 }
@@ -282,9 +282,8 @@ impl TickTransaction {
     fn add_record(&mut self, partition: i32, ticks: &[Tick], symbols: Vec<u32>) -> Result<(), PublishError> {
         let mut value = Vec::new();
         let encoded = match ticks {
-            ticks if ticks.iter().any(needs_scales) => encode_scaled_tick_batch(ticks, &mut value),
-            [tick] => encode_tick(tick, &mut value),
-            ticks => encode_tick_batch(ticks, &mut value),
+            [tick] if !needs_scales(tick) => encode_tick(tick, &mut value),
+            ticks => encode_packed_tick_batch(ticks, &mut value),
         };
         encoded.map_err(|cause| refused(ticks, cause))?;
         // A batch may contain many symbols, so only a single tick has a key.

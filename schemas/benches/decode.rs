@@ -3,7 +3,8 @@
 //!
 //! The input is 65,536 ticks of a synthetic market, too many for the branch predictor to learn. It has 64 symbols, a
 //! few of which have most of the ticks, and 3 quotes for every 2 trades. Ticks are one record each (`tick`), or in
-//! batch records of 256 (`batch`). The other libraries are set up once, as their documentation recommends for a stream
+//! batch records of 256 (`batch`). `packed` compares the records of many ticks with each other, and prints their bytes
+//! per tick. The other libraries are set up once, as their documentation recommends for a stream
 //! of single-object records. Our columns are emptied, and arrow-avro's `Decoder` is flushed, after every 1,024 rows;
 //! apache-avro's `GenericDatumReader` only produces values. Before any timing, all of them must have read the same
 //! prices. Our decoder also checks every value and numbers the symbols, which the others do not.
@@ -235,6 +236,49 @@ fn decoders(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// A function that encodes a batch.
+type Encode = fn(&[Tick], &mut Vec<u8>) -> Result<(), EncodeError>;
+
+/// Compares records of many ticks: those of many symbols, and trades and quotes of a single one. The bytes are printed.
+fn records(criterion: &mut Criterion) {
+    let ticks = Market { state: 42 }.ticks();
+    let of_one = |tick: &Tick| Tick { symbol: "BINANCE:BTCUSDT".into(), ..tick.clone() };
+    let of_one: Vec<Tick> =
+        ticks.iter().filter(|tick| tick.symbol.ends_with("SYM0USDT")).map(of_one).collect();
+    let ways: [(&str, Encode); 3] = [
+        ("TickBatch", encode_tick_batch),
+        ("ScaledTickBatch", encode_scaled_tick_batch),
+        ("PackedTickBatch", encode_packed_tick_batch),
+    ];
+    for (name, ticks) in [("packed, 64 symbols", ticks), ("packed, one symbol", of_one)] {
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Elements(ticks.len() as u64));
+        for (record, encode) in ways {
+            let batch = |ticks: &[Tick]| {
+                let mut payload = Vec::new();
+                encode(ticks, &mut payload).expect("good ticks");
+                payload
+            };
+            let payloads: Vec<_> = ticks.chunks(BATCH_ROWS).map(batch).collect();
+            let bytes: usize = payloads.iter().map(Vec::len).sum();
+            println!("{name}: {record} takes {:.2} bytes per tick", bytes as f64 / ticks.len() as f64);
+            let (mut decoder, mut symbols, mut columns) =
+                (TickDecoder::new(), SymbolTable::default(), TickColumns::default());
+            for payload in &payloads {
+                decoder.decode(payload, &mut symbols, &mut columns).expect("a good record");
+            }
+            assert!(ticks.iter().enumerate().all(|(row, tick)| columns.tick(row, &symbols) == *tick));
+            group.bench_function(record, |bencher| {
+                bencher.iter(|| {
+                    ours(&mut decoder, black_box(&payloads), &mut symbols, &mut columns);
+                    black_box(&columns);
+                });
+            });
+        }
+        group.finish();
+    }
+}
+
 fn bar_signal() -> Signal<'static> {
     Signal {
         symbol: "BINANCE:BTCUSDT".into(),
@@ -325,18 +369,21 @@ fn encoders(criterion: &mut Criterion) {
     });
     let ticks = Market { state: 42 }.ticks();
     group.throughput(Throughput::Elements(BATCH_ROWS as u64));
-    group.bench_function("batch of 256 ticks", |bencher| {
-        bencher.iter(|| {
-            out.clear();
-            encode_tick_batch(black_box(&ticks[..BATCH_ROWS]), &mut out).expect("good ticks");
+    let ways: [(&str, Encode); 2] = [("", encode_tick_batch), (", packed", encode_packed_tick_batch)];
+    for (name, encode) in ways {
+        group.bench_function(format!("batch of 256 ticks{name}"), |bencher| {
+            bencher.iter(|| {
+                out.clear();
+                encode(black_box(&ticks[..BATCH_ROWS]), &mut out).expect("good ticks");
+            });
         });
-    });
+    }
     group.finish();
 }
 
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(40).without_plots();
-    targets = decoders, signals, encoders
+    targets = decoders, records, signals, encoders
 }
 criterion_main!(benches);

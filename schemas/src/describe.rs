@@ -4,15 +4,23 @@ use apache_avro::Schema;
 use apache_avro::schema::Name;
 use serde_json::{Map, Value, json};
 
+use crate::check::{PRICE_SCALE, SIZE_SCALE};
 use crate::cursor::Cursor;
+use crate::decoder::{SIDES, TICK_KINDS, Unpacked};
 use crate::error::DecodeError;
 use crate::known::{self, KnownSchema};
+use crate::long_field::LongField;
+use crate::tick::Scales;
 use crate::wire::Wire;
 use crate::{frame, hex};
 
+/// Scales of prices and sizes in records that leave them out.
+const E9_SCALES: [i64; 2] = [Scales::E9.price as i64, Scales::E9.size as i64];
+
 /// Converts records of every published schema version to JSON, as they were written. Fields have their names in the
 /// schema, numbers stay scaled (`price_e9`; [`crate::decimal_e9`] converts it), and enums are symbols. Bytes are hex
-/// digits, a branch of a union is `{"Name": …}`, and a nullable field is null or its value.
+/// digits, a branch of a union is `{"Name": …}`, and a nullable field is null or its value. Records with packed columns
+/// have the fields of a `TickBatch`, or of a `ScaledTickBatch` if they have other scales than nine digits.
 #[derive(Debug)]
 pub struct Describer {
     schemas: Vec<(KnownSchema, Schema)>,
@@ -39,7 +47,11 @@ impl Describer {
         let (fingerprint, datum) = frame::split(payload)?;
         let found = self.schemas.iter().find(|(known, _)| known.fingerprint == fingerprint);
         let (known, schema) = found.ok_or(DecodeError::UnknownSchema { fingerprint })?;
-        Ok((known.name, value(schema, datum)?))
+        let value = match *known {
+            known::PACKED_TICK_BATCH => unpacked(schema, datum)?,
+            _ => value(schema, datum)?,
+        };
+        Ok((known.name, value))
     }
 }
 
@@ -54,6 +66,27 @@ pub(crate) fn value(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError>
     let value = read(schema, schema, &mut cursor)?;
     cursor.finish()?;
     Ok(value)
+}
+
+/// Returns the JSON of a record with packed columns.
+fn unpacked(schema: &Schema, datum: &[u8]) -> Result<Value, DecodeError> {
+    let record = Unpacked::read(schema, datum)?;
+    let is_e9 = record.scales.iter().all(|scales| *scales == E9_SCALES);
+    let scales = |of: usize| record.scales.iter().map(|scales| scales[of]).collect::<Vec<_>>();
+    let mut members = Map::from_iter([("symbols".to_owned(), json!(record.symbols))]);
+    if !is_e9 {
+        members.insert(PRICE_SCALE.to_owned(), json!(scales(0)));
+        members.insert(SIZE_SCALE.to_owned(), json!(scales(1)));
+    }
+    let columns = &record.columns;
+    members.insert("symbol".to_owned(), json!(columns.symbol));
+    members.insert("kind".to_owned(), columns.kind.iter().map(|kind| TICK_KINDS[*kind as usize].0).collect());
+    members.insert("side".to_owned(), columns.side.iter().map(|side| SIDES[*side as usize].0).collect());
+    for field in LongField::ALL {
+        let name = if is_e9 { field.name() } else { field.scaled_name() };
+        members.insert(name.to_owned(), json!(field.column(columns)));
+    }
+    Ok(Value::Object(members))
 }
 
 /// Returns the record or enum of this name that a schema defines.

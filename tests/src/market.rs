@@ -3,7 +3,8 @@
 use warptape_kernels::{BarSpec, IndicatorParams, SignalParams};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
 use warptape_schemas::{
-    SetEventTime, encode_scaled_tick_batch, encode_set_event_time, encode_tick, encode_tick_batch,
+    SetEventTime, encode_packed_tick_batch, encode_scaled_tick_batch, encode_set_event_time, encode_tick,
+    encode_tick_batch,
 };
 use warptape_stages::{MarketConfig, StageConfig};
 
@@ -77,6 +78,7 @@ fn partition_log(random: &mut Random, partition: usize, records: usize) -> Vec<V
                 encode_scaled_tick_batch(ticks, &mut bytes)
             }
             [tick] => encode_tick(tick, &mut bytes),
+            ticks if ticks.len().is_multiple_of(2) => encode_packed_tick_batch(ticks, &mut bytes),
             ticks => encode_tick_batch(ticks, &mut bytes),
         }
         .expect("the ticks are valid");

@@ -31,8 +31,9 @@ const BACKWARD_ONLY: [KnownSchema; 5] =
 /// operators' commands and their answers.
 ///
 /// A topic's subject is `TOPIC-value`, by Confluent's TopicNameStrategy. The topic of ticks also has records that no
-/// compatibility rule allows in the same subject. These use `TOPIC-warptape.TickBatch` and
-/// `TOPIC-warptape.ScaledTickBatch`, by the TopicRecordNameStrategy. Some records are written in several versions.
+/// compatibility rule allows in the same subject. These use `TOPIC-warptape.TickBatch`,
+/// `TOPIC-warptape.ScaledTickBatch` and `TOPIC-warptape.PackedTickBatch`, by the TopicRecordNameStrategy. Some records
+/// are written in several versions.
 pub fn subjects(topics: &Topics) -> Vec<Subject> {
     let value = |topic: &str, schema: KnownSchema| Subject {
         topic: topic.to_owned(),
@@ -47,8 +48,12 @@ pub fn subjects(topics: &Topics) -> Vec<Subject> {
         name: format!("{}-warptape.{}", topics.ticks, schema.name),
         ..value(&topics.ticks, schema)
     };
-    let of_ticks =
-        [value(&topics.ticks, known::TICK), of_ticks(known::TICK_BATCH), of_ticks(known::SCALED_TICK_BATCH)];
+    let of_ticks = [
+        value(&topics.ticks, known::TICK),
+        of_ticks(known::TICK_BATCH),
+        of_ticks(known::SCALED_TICK_BATCH),
+        of_ticks(known::PACKED_TICK_BATCH),
+    ];
     let others = [
         (&topics.signals, known::SIGNAL),
         (&topics.journal, known::JOURNAL_ENTRY),

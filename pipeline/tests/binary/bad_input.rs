@@ -13,7 +13,7 @@ use warptape_schemas::{
 use super::outputs::records;
 use super::processes::{Running, folder, run_until_drained, texts, warptape, warptape_with};
 
-const PARTITIONS: i32 = 2;
+pub const PARTITIONS: i32 = 2;
 const GOOD_TICKS: i64 = 400;
 /// Number of good records between two poisonous ones.
 const GOOD_BETWEEN: i64 = 7;

@@ -56,6 +56,7 @@ mod neighbours;
 mod newcomer;
 mod otlp;
 mod outputs;
+mod packed;
 mod pages;
 mod partitioners;
 mod processes;

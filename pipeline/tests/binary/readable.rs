@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use warptape_eventlog::{Durability, EventLog, NewRecord, SqliteLog, TopicSpec};
 use warptape_schemas::tick::{Scales, Side, Tick, TickKind};
-use warptape_schemas::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
+use warptape_schemas::{encode_packed_tick_batch, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
 
 use super::processes::{Running, folder, run_until_drained, texts, warptape};
 
@@ -34,7 +34,7 @@ fn trade(event_time_ns: i64, price_e9: i64) -> Tick {
     }
 }
 
-/// Publishes the same trades three times: in one record each, in a single record, and in a single record with scales.
+/// Publishes the same trades four times: in one record each, and in a single record of each kind.
 /// Then it publishes a late trade and one too far ahead.
 fn published(folder: &Path) -> SqliteLog {
     let log = SqliteLog::open(folder.join("w.db"), Durability::Process).expect("a new log");
@@ -46,8 +46,9 @@ fn published(folder: &Path) -> SqliteLog {
         encode_tick(tick, &mut value).expect("a good tick");
         value
     };
-    let (mut batch, mut scaled) = (Vec::new(), Vec::new());
+    let (mut batch, mut scaled, mut packed) = (Vec::new(), Vec::new(), Vec::new());
     encode_tick_batch(&trades, &mut batch).expect("good ticks");
+    encode_packed_tick_batch(&trades, &mut packed).expect("good ticks");
     // Prices are in units of 1e-11, and sizes are whole numbers.
     let of_scales = |tick: &Tick| {
         let scales = Scales { price: 11, size: 0 };
@@ -55,7 +56,7 @@ fn published(folder: &Path) -> SqliteLog {
     };
     encode_scaled_tick_batch(&trades.each_ref().map(of_scales), &mut scaled).expect("good ticks");
     let others = [trade(START_NS + SECOND_NS, 250_000_000), trade(AHEAD_NS, 9_500_000_000)];
-    let values = trades.iter().map(single).chain([batch, scaled]).chain(others.iter().map(single));
+    let values = trades.iter().map(single).chain([batch, scaled, packed]).chain(others.iter().map(single));
     let mut producer = log.producer("test").expect("a producer");
     producer.begin().expect("a transaction");
     for value in values {
@@ -82,10 +83,11 @@ fn ticks_have_one_shape_wherever_they_are_printed() {
     let folder = folder.path();
     let log = published(folder);
     let ticks = topic(folder, "ticks");
-    assert_eq!(ticks.len(), 11);
+    assert_eq!(ticks.len(), 14);
     for number in 0..3 {
-        let [one, other, scaled] = [0, 3, 6].map(|first| &ticks[first + number]);
+        let [one, other, scaled, packed] = [0, 3, 6, 9].map(|first| &ticks[first + number]);
         assert_eq!((&one["record"], &one["index"]), (&other["record"], &json!(0)));
+        assert_eq!((&packed["record"], &packed["index"]), (&other["record"], &json!(number)));
         assert_eq!((&other["index"], &scaled["index"]), (&json!(number), &json!(number)));
         let mut record = scaled["record"].clone();
         let raw = std::mem::take(&mut record["scaled"]);

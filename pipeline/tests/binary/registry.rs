@@ -96,7 +96,7 @@ fn foreign_schema() -> String {
 }
 
 /// All subjects, each with the schema whose written versions it has.
-const SUBJECTS: [(&str, KnownSchema); 14] = [
+const SUBJECTS: [(&str, KnownSchema); 15] = [
     ("control-value", known::CONTROL),
     ("control.results-value", known::CONTROL_RESULT),
     ("dead-letter-value", known::DEAD_LETTER),
@@ -109,6 +109,7 @@ const SUBJECTS: [(&str, KnownSchema); 14] = [
     ("signals-value", known::SIGNAL),
     ("snapshots-value", known::SNAPSHOT),
     ("ticks-value", known::TICK),
+    ("ticks-warptape.PackedTickBatch", known::PACKED_TICK_BATCH),
     ("ticks-warptape.ScaledTickBatch", known::SCALED_TICK_BATCH),
     ("ticks-warptape.TickBatch", known::TICK_BATCH),
 ];

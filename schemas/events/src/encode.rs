@@ -7,6 +7,7 @@ use crate::check::{
     InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, check_row, check_symbol, longs_of,
 };
 use crate::error::EncodeError;
+use crate::packed_tick_batch::PackedTickBatch;
 use crate::symbol_table::SymbolTable;
 use crate::tick::{Scales, Tick};
 use crate::tick_batch::{ScaledTickBatch, TickBatch};
@@ -50,25 +51,54 @@ pub fn encode_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), Encode
 /// There are no ticks, there are more than [`ROWS_MAX`], or the decoder would reject one of them. Then no bytes are
 /// appended.
 pub fn encode_scaled_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    check_count(ticks)?;
-    for (row, tick) in ticks.iter().enumerate() {
-        check_scaled(row, tick)?;
-    }
+    check_all_scaled(ticks)?;
     out.reserve(ticks.len() * ROW_BYTES);
     out.extend_from_slice(&const { frame::header(known::SCALED_TICK_BATCH.fingerprint) });
-    let (mut dictionary, mut numbers) = (Vec::new(), HashMap::new());
-    let rows = ticks
-        .iter()
-        .map(|tick| {
-            let entry = (tick.symbol.as_str(), tick.scales);
-            *numbers.entry(entry).or_insert_with(|| {
-                dictionary.push(entry);
-                dictionary.len() as i32 - 1
-            })
-        })
-        .collect();
-    ScaledTickBatch::new(&dictionary, rows, ticks).put(out);
+    let (dictionary, rows) = entries_of(ticks);
+    ScaledTickBatch::new(&dictionary, rows.iter().map(|row| *row as i32).collect(), ticks).put(out);
     Ok(())
+}
+
+/// Appends ticks as one `PackedTickBatch` record, in the given order. It holds the ticks of a `ScaledTickBatch` in less
+/// space, and is decoded faster.
+///
+/// # Errors
+/// There are no ticks, there are more than [`ROWS_MAX`], or the decoder would reject one of them. Then no bytes are
+/// appended.
+pub fn encode_packed_tick_batch(ticks: &[Tick], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    check_all_scaled(ticks)?;
+    out.extend_from_slice(&const { frame::header(known::PACKED_TICK_BATCH.fingerprint) });
+    let (dictionary, rows) = entries_of(ticks);
+    PackedTickBatch::new(&dictionary, &rows, ticks).put(out);
+    Ok(())
+}
+
+/// Returns the dictionary of symbols with scales, and the index in it for each tick.
+fn entries_of(ticks: &[Tick]) -> (Vec<(&str, Scales)>, Vec<u32>) {
+    let (mut symbols, mut dictionary) = (SymbolTable::default(), Vec::new());
+    // Most symbols have one entry; the further ones are looked up apart.
+    let (mut first_entries, mut further) = (Vec::new(), HashMap::new());
+    let rows = ticks.iter().map(|tick| {
+        let number = symbols.intern(&tick.symbol) as usize;
+        let mut add = || {
+            dictionary.push((tick.symbol.as_str(), tick.scales));
+            (dictionary.len() as u32 - 1, tick.scales)
+        };
+        if number == first_entries.len() {
+            first_entries.push(add());
+        }
+        match first_entries[number] {
+            (entry, scales) if scales == tick.scales => entry,
+            _ => further.entry((number, tick.scales)).or_insert_with(add).0,
+        }
+    });
+    let rows = rows.collect();
+    (dictionary, rows)
+}
+
+fn check_all_scaled(ticks: &[Tick]) -> Result<(), EncodeError> {
+    check_count(ticks)?;
+    ticks.iter().enumerate().try_for_each(|(row, tick)| check_scaled(row, tick)).map_err(EncodeError::from)
 }
 
 fn check_count(ticks: &[Tick]) -> Result<(), EncodeError> {

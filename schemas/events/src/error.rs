@@ -4,6 +4,7 @@ use crate::ROWS_MAX;
 use crate::check::InvalidTick;
 use crate::dead_letter::DeadLetterReason;
 use crate::frame::{HEADER_SIZE, REGISTRY_HEADER_SIZE};
+use crate::tick::Scales;
 
 /// The reason why a record cannot be read. The record is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +98,14 @@ pub enum DecodeError {
         /// The array.
         field: &'static str,
     },
+    /// A column of a record with packed columns does not fit the record.
+    #[error("the column {field} {problem}")]
+    BadColumn {
+        /// The column.
+        field: &'static str,
+        /// The problem.
+        problem: ColumnProblem,
+    },
     /// A batch has no rows.
     #[error("the batch has no rows: publish nothing instead")]
     NoRows,
@@ -139,12 +148,63 @@ impl DecodeError {
             Self::TrailingBytes { .. } => DeadLetterReason::TrailingBytes,
             Self::Malformed { .. } | Self::Unresolvable { .. } => DeadLetterReason::Malformed,
             Self::TooManyRows { .. } | Self::NoRows => DeadLetterReason::TooManyRows,
-            Self::LengthsDiffer { .. } => DeadLetterReason::LengthsDiffer,
+            Self::LengthsDiffer { .. }
+            | Self::BadColumn {
+                problem: ColumnProblem::Length { .. } | ColumnProblem::Bits { .. } | ColumnProblem::NoBytes,
+                ..
+            } => DeadLetterReason::LengthsDiffer,
+            Self::BadColumn { .. } => DeadLetterReason::Malformed,
             Self::Invalid(invalid) => invalid.reason(),
             Self::UnreadableBatch { .. } => DeadLetterReason::UnreadableBatch,
             Self::Checksum => DeadLetterReason::Checksum,
         }
     }
+}
+
+/// A problem of a column of a record with packed columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnProblem {
+    /// The items have no width.
+    #[error("has {bytes} bytes for {items} items: write the same number of bytes for each, 0 to 8")]
+    Length {
+        /// Length of the field, in bytes.
+        bytes: usize,
+        /// Number of items.
+        items: usize,
+    },
+    /// The bits do not fit the rows.
+    #[error(
+        "has {bytes} bytes for {items} items of {bits} bits: write the fewest bytes that hold them, or none"
+    )]
+    Bits {
+        /// Length of the field, in bytes.
+        bytes: usize,
+        /// Number of items.
+        items: usize,
+        /// Number of bits of an item.
+        bits: usize,
+    },
+    /// A bit after the last item is set.
+    #[error("has bits after its {items} items: write 0 there")]
+    UnusedBits {
+        /// Number of items.
+        items: usize,
+    },
+    /// The event times take no bytes.
+    #[error("has no bytes: write at least one byte per row, even if all are equal")]
+    NoBytes,
+    /// A unit below 0.
+    #[error("has the unit {0}: write 0 or more")]
+    Unit(i64),
+    /// A number of zeros out of range.
+    #[error("leaves out {0} zeros: write 0 to {max}", max = Scales::MAX)]
+    Zeros(i64),
+    /// A number that does not fit into 64 bits.
+    #[error("has a number of more than 64 bits in item {item}: write a smaller base, unit or offset")]
+    TooLarge {
+        /// The item, from 0.
+        item: usize,
+    },
 }
 
 /// The reason why ticks cannot be written. No bytes were appended.
@@ -174,7 +234,9 @@ pub enum SchemaError {
         detail: String,
     },
     /// The schema does not describe ticks.
-    #[error("the schema is of {found}: only records named Tick and TickBatch hold ticks")]
+    #[error(
+        "the schema is of {found}: only records named Tick, TickBatch, ScaledTickBatch and PackedTickBatch hold ticks"
+    )]
     NotTicks {
         /// Its name or type.
         found: String,

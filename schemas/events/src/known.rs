@@ -56,6 +56,10 @@ known!(
     SCALED_TICK_BATCH, "ScaledTickBatch", "scaled_tick_batch", 1, 0xb616_25e8_ec5a_8b12
 );
 known!(
+    /// Many ticks by columns of a fixed width.
+    PACKED_TICK_BATCH, "PackedTickBatch", "packed_tick_batch", 1, 0xc52d_b174_46c5_0371
+);
+known!(
     /// A bar or an alert of a symbol.
     SIGNAL, "Signal", "signal", 5, 0x2275_5e34_f129_eb43
 );
@@ -187,10 +191,11 @@ pub const RISK_REQUEST_4: KnownSchema = KnownSchema {
 };
 
 /// The current version of every record.
-pub const CURRENT: [KnownSchema; 15] = [
+pub const CURRENT: [KnownSchema; 16] = [
     TICK,
     TICK_BATCH,
     SCALED_TICK_BATCH,
+    PACKED_TICK_BATCH,
     SIGNAL,
     JOURNAL_ENTRY,
     SNAPSHOT,

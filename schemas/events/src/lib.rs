@@ -32,6 +32,10 @@ pub mod hex;
 pub mod late_tick;
 #[doc(hidden)]
 pub mod long_field;
+#[doc(hidden)]
+pub mod offsets;
+#[doc(hidden)]
+pub mod packed_tick_batch;
 /// The content of a record's `.avsc` file.
 pub mod shape;
 #[doc(hidden)]
@@ -60,8 +64,8 @@ pub use check::{InvalidTick, Prices, TickProblem};
 pub use dead_letter::{DeadLetter, DeadLetterCut, DeadLetterDigest, DeadLetterReason};
 pub use decimal::{Decimal, decimal_e9, decimal_text};
 pub use decode_ticks::{DecodeTicks, SchemaSource};
-pub use encode::{encode_scaled_tick_batch, encode_tick, encode_tick_batch};
-pub use error::{ChainError, DecodeError, EncodeError, SchemaError};
+pub use encode::{encode_packed_tick_batch, encode_scaled_tick_batch, encode_tick, encode_tick_batch};
+pub use error::{ChainError, ColumnProblem, DecodeError, EncodeError, SchemaError};
 pub use feed::Feed;
 pub use frame::{
     HEADER_SIZE, REGISTRY_HEADER_SIZE, fingerprint_of, registry_id_of, to_registry_frame, to_single_object,

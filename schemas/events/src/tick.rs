@@ -59,8 +59,8 @@ pub struct RowScales {
     pub scales: Scales,
 }
 
-/// One trade or quote. Producers of many ticks should write `TickBatch`, which costs the broker and the reader far less
-/// per tick. Trades at a price of 0, and prices or sizes that are not 64-bit multiples of 1e-9, need `ScaledTickBatch`.
+/// One trade or quote. Producers of many ticks should write `TickBatch` or the smaller `PackedTickBatch`, which cost the
+/// broker and the reader far less per tick. Trades at a price of 0, and prices or sizes that are not 64-bit multiples of 1e-9, need `ScaledTickBatch`.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 pub struct Tick {
     /// Symbol, `VENUE:TICKER`, such as `BINANCE:BTCUSDT`: 1 to 64 bytes of UTF-8 without control characters. The same

@@ -10,7 +10,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_avro::reader::{Decoder, ReaderBuilder};
 use arrow_avro::schema::{AvroSchema, Fingerprint, SchemaStore};
 
-use super::batch_plan::{Dictionary, NO_SYMBOL, check_length, finish, reject, unknown_symbol};
+use super::batch_plan::{check_length, finish};
+use super::dictionary::{Dictionary, NO_SYMBOL, reject, unknown_symbol};
 use super::enum_table::{SIDES, TICK_KINDS};
 use super::tick_plan::RawTick;
 use crate::check::{Prices, check_row};

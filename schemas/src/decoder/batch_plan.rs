@@ -3,19 +3,18 @@
 use apache_avro::Schema;
 use apache_avro::schema::RecordSchema;
 
+use super::dictionary::{Dictionary, NO_SYMBOL, reject, unknown_symbol};
 use super::enum_table::{EnumTable, SIDES, TICK_KINDS};
 use super::plan::{Scalar, Shape, Skip, enum_table, mismatch, require, scalar};
 use super::tick_plan::{unknown_kind, unknown_side};
 use crate::ROWS_MAX;
-use crate::check::{
-    InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, TickProblem, bad_rows, check_rows, check_symbol,
-};
+use crate::check::{InvalidTick, PRICE_SCALE, Prices, SIZE_SCALE, bad_rows, check_rows};
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
 use crate::known;
 use crate::long_field::LongField;
 use crate::symbol_table::SymbolTable;
-use crate::tick::{RowScales, Scales, Side, TickColumns, TickKind};
+use crate::tick::{Side, TickColumns, TickKind};
 
 /// The writer's fields in their order.
 #[derive(Debug)]
@@ -36,38 +35,6 @@ enum BatchStep {
     Longs(LongField),
     Skip(Skip),
     SkipArray(Skip),
-}
-
-/// The symbols of one record.
-#[derive(Debug, Default)]
-pub(super) struct Dictionary {
-    /// Bytes of the new symbols, one after the other.
-    text: Vec<u8>,
-    /// End of each symbol in `text`.
-    ends: Vec<usize>,
-    /// Numbers of the symbols in the partition's table; a new symbol is [`UNNUMBERED`] until a row uses it.
-    ids: Vec<u32>,
-    /// Scales of prices and, below, of sizes by symbol; empty if the record has none.
-    price_scales: Vec<i64>,
-    size_scales: Vec<i64>,
-}
-
-const UNNUMBERED: u32 = u32::MAX;
-
-/// Dictionary index beyond every dictionary.
-pub(super) const NO_SYMBOL: u32 = u32::MAX;
-
-/// Rejects an invalid row: only the row if rows are judged separately, otherwise the whole record.
-pub(super) fn reject(
-    by_rows: bool,
-    rejected: &mut Vec<InvalidTick>,
-    invalid: InvalidTick,
-) -> Result<(), DecodeError> {
-    if by_rows {
-        rejected.push(invalid);
-        return Ok(());
-    }
-    Err(invalid.into())
 }
 
 impl BatchPlan {
@@ -142,9 +109,11 @@ impl BatchPlan {
             match step {
                 BatchStep::Symbols => read_symbols(&mut cursor, dictionary, symbols)?,
                 BatchStep::PriceScales => {
-                    read_scales(&mut cursor, PRICE_SCALE, &mut dictionary.price_scales)?
+                    read_of_entries(&mut cursor, PRICE_SCALE, dictionary.price_scales_mut())?
                 }
-                BatchStep::SizeScales => read_scales(&mut cursor, SIZE_SCALE, &mut dictionary.size_scales)?,
+                BatchStep::SizeScales => {
+                    read_of_entries(&mut cursor, SIZE_SCALE, dictionary.size_scales_mut())?
+                }
                 BatchStep::SymbolIndexes => {
                     let unknown = |row, index| {
                         let unknown = unknown_symbol(row, index, dictionary.len());
@@ -184,28 +153,18 @@ fn finish_scaled(
     symbols: &mut SymbolTable,
     out: &mut TickColumns,
 ) -> Result<usize, DecodeError> {
-    let has_bad_scales = dictionary.check_scales(by_rows)?;
-    for (row, &index) in (start..).zip(&out.symbol[start..]) {
-        if has_bad_scales && let Some((field, problem)) = dictionary.bad_scale(index as usize) {
-            out.rejected.push(InvalidTick { row: row - start, field, problem });
-            continue;
-        }
-        let scales = dictionary.scales(index as usize);
-        if scales != Scales::E9 {
-            out.scales.push(RowScales { row: row as u32, scales });
-        }
-    }
+    dictionary.scale_rows(start, by_rows, out)?;
     let has_prices = out.price_e9.len() > start;
     let prices = if has_prices { Prices::Any } else { Prices::NotZero };
     finish(start, by_rows, prices, dictionary, symbols, out)
 }
 
-fn with_scaled_name(invalid: &mut InvalidTick) {
+pub(super) fn with_scaled_name(invalid: &mut InvalidTick) {
     invalid.field = LongField::named(invalid.field).map_or(invalid.field, LongField::scaled_name);
 }
 
 /// Renames the fields in an error, because records with scales have different names.
-fn with_scaled_names(error: DecodeError) -> DecodeError {
+pub(super) fn with_scaled_names(error: DecodeError) -> DecodeError {
     match error {
         DecodeError::Invalid(mut invalid) => {
             with_scaled_name(&mut invalid);
@@ -252,163 +211,34 @@ pub(super) fn finish(
             _ => {}
         }
     }
+    judge(start, by_rows, Some(prices), dictionary, symbols, out)?;
+    Ok(rows)
+}
+
+/// Checks the values and symbols of the rows from `start` on, and replaces their dictionary indexes by symbol numbers.
+/// `prices` is `None` if the values are known to be valid.
+pub(super) fn judge(
+    start: usize,
+    by_rows: bool,
+    prices: Option<Prices>,
+    dictionary: &mut Dictionary,
+    symbols: &mut SymbolTable,
+    out: &mut TickColumns,
+) -> Result<(), DecodeError> {
     if by_rows {
-        out.rejected.append(&mut bad_rows(out, start, prices));
+        if let Some(prices) = prices {
+            out.rejected.append(&mut bad_rows(out, start, prices));
+        }
         // Only the first problem of each row is kept.
         out.rejected.sort_by_key(|invalid| invalid.row);
         out.rejected.dedup_by_key(|invalid| invalid.row);
         dictionary.number_good_rows(symbols, &mut out.symbol[start..], &mut out.rejected);
-    } else {
+        return Ok(());
+    }
+    if let Some(prices) = prices {
         check_rows(out, start, prices)?;
-        dictionary.check()?;
-        dictionary.number_rows(symbols, &mut out.symbol[start..])?;
     }
-    Ok(rows)
-}
-
-impl Dictionary {
-    pub(super) fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
-        self.ids.clear();
-        self.price_scales.clear();
-        self.size_scales.clear();
-    }
-
-    pub(super) fn push(&mut self, symbol: &[u8], symbols: &SymbolTable) {
-        let id = symbols.find(symbol);
-        if id.is_none() {
-            self.text.extend_from_slice(symbol);
-        }
-        self.ends.push(self.text.len());
-        self.ids.push(id.unwrap_or(UNNUMBERED));
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// True if the record has scales.
-    pub(super) fn is_scaled(&self) -> bool {
-        !self.price_scales.is_empty()
-    }
-
-    /// Returns a new symbol's bytes, and its scales; nine digits if the record has no scales, `None` beyond the
-    /// dictionary.
-    pub(super) fn entry(&self, index: usize) -> Option<(&[u8], [i64; 2])> {
-        let scale = |scales: &[i64]| scales.get(index).copied().unwrap_or(Scales::E9.price.into());
-        let scales = [scale(&self.price_scales), scale(&self.size_scales)];
-        (index < self.len()).then(|| (self.new_symbol(index), scales))
-    }
-
-    /// Returns the bytes of a new symbol.
-    fn new_symbol(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.text[start..self.ends[index]]
-    }
-
-    /// Checks that every entry has scales, used or not. Returns true if some are out of range; that is an error unless
-    /// rows are judged separately.
-    fn check_scales(&self, by_rows: bool) -> Result<bool, DecodeError> {
-        let mut has_bad = false;
-        for (field, scales) in [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)] {
-            if scales.len() != self.len() {
-                let (found, expected) = (scales.len(), self.len());
-                return Err(DecodeError::LengthsDiffer { field, found, expected });
-            }
-            // The row in the error is the index in the dictionary, as the field's name shows.
-            let mut no_scales = scales.iter().enumerate().filter(|(_, scale)| !is_scale(**scale));
-            if let Some((row, &scale)) = no_scales.next() {
-                has_bad = true;
-                if !by_rows {
-                    return Err(InvalidTick { row, field, problem: TickProblem::NoScale(scale) }.into());
-                }
-            }
-        }
-        Ok(has_bad)
-    }
-
-    /// Returns the problem of an entry's scales; `None` if they are in range.
-    fn bad_scale(&self, index: usize) -> Option<(&'static str, TickProblem)> {
-        let scales = [(PRICE_SCALE, &self.price_scales), (SIZE_SCALE, &self.size_scales)];
-        let of_entry = scales.into_iter().filter_map(|(field, scales)| Some((field, *scales.get(index)?)));
-        let mut bad = of_entry.filter(|(_, scale)| !is_scale(*scale));
-        bad.next().map(|(field, scale)| (field, TickProblem::NoScale(scale)))
-    }
-
-    /// Returns the checked scales of an entry; arbitrary scales for an index beyond the dictionary.
-    fn scales(&self, index: usize) -> Scales {
-        let scale = |scales: &[i64]| scales.get(index).map_or(0, |scale| *scale as u8);
-        Scales { price: scale(&self.price_scales), size: scale(&self.size_scales) }
-    }
-
-    /// Checks every new symbol, used or not. Symbols with a number are valid.
-    fn check(&self) -> Result<(), InvalidTick> {
-        for (index, _) in self.ids.iter().enumerate().filter(|(_, id)| **id == UNNUMBERED) {
-            // The row in the error is the index in the dictionary, as the field's name shows.
-            let invalid = |problem| InvalidTick { row: index, field: "symbols", problem };
-            check_symbol(self.new_symbol(index)).map_err(invalid)?;
-        }
-        Ok(())
-    }
-
-    /// Replaces the dictionary index of each row by the symbol's number. A new symbol gets its number at its first row.
-    fn number_rows(&mut self, symbols: &mut SymbolTable, rows: &mut [u32]) -> Result<(), DecodeError> {
-        for (row, slot) in rows.iter_mut().enumerate() {
-            let index = *slot as usize;
-            *slot = match self.ids.get(index) {
-                Some(&id) if id != UNNUMBERED => id,
-                Some(_) => self.number(index, symbols),
-                None => return Err(unknown_symbol(row, i64::from(*slot), self.len()).into()),
-            };
-        }
-        Ok(())
-    }
-
-    /// Does the same for rows that are not rejected, and rejects those with an invalid symbol. Rejected rows keep their
-    /// indexes.
-    fn number_good_rows(
-        &mut self,
-        symbols: &mut SymbolTable,
-        rows: &mut [u32],
-        rejected: &mut Vec<InvalidTick>,
-    ) {
-        let mut before = std::mem::take(rejected).into_iter().peekable();
-        for (row, slot) in rows.iter_mut().enumerate() {
-            if let Some(invalid) = before.next_if(|invalid| invalid.row == row) {
-                rejected.push(invalid);
-                continue;
-            }
-            let index = *slot as usize;
-            match self.ids.get(index) {
-                Some(&id) if id != UNNUMBERED => *slot = id,
-                Some(_) => match check_symbol(self.new_symbol(index)) {
-                    Ok(_) => *slot = self.number(index, symbols),
-                    Err(problem) => rejected.push(InvalidTick { row, field: "symbol", problem }),
-                },
-                None => rejected.push(unknown_symbol(row, i64::from(*slot), self.len())),
-            }
-        }
-    }
-
-    fn number(&mut self, index: usize, symbols: &mut SymbolTable) -> u32 {
-        let symbol = self.new_symbol(index);
-        let id = symbols.find(symbol).unwrap_or_else(|| {
-            // `check` has already verified that it is UTF-8.
-            symbols.push(std::str::from_utf8(symbol).expect("a checked symbol is UTF-8"))
-        });
-        self.ids[index] = id;
-        id
-    }
-}
-
-fn is_scale(scale: i64) -> bool {
-    (0..=Scales::MAX.into()).contains(&scale)
-}
-
-#[cold]
-pub(super) fn unknown_symbol(row: usize, index: i64, symbols: usize) -> InvalidTick {
-    InvalidTick { row, field: "symbol", problem: TickProblem::UnknownSymbol { index, symbols } }
+    dictionary.number_rows(symbols, &mut out.symbol[start..])
 }
 
 /// Returns the number of items in the next block of an array with `length` items so far; 0 at its end.
@@ -423,7 +253,7 @@ pub(super) fn check_length(field: &'static str, length: usize) -> Result<(), Dec
     if length > ROWS_MAX { Err(DecodeError::TooManyRows { field }) } else { Ok(()) }
 }
 
-fn read_symbols(
+pub(super) fn read_symbols(
     cursor: &mut Cursor<'_>,
     dictionary: &mut Dictionary,
     symbols: &SymbolTable,
@@ -499,19 +329,20 @@ fn read_enums<T: Copy>(
     }
 }
 
-fn read_scales(
+/// Reads a number for each entry of the dictionary.
+pub(super) fn read_of_entries(
     cursor: &mut Cursor<'_>,
     field: &'static str,
-    scales: &mut Vec<i64>,
+    numbers: &mut Vec<i64>,
 ) -> Result<(), DecodeError> {
     loop {
-        let count = block(cursor, field, scales.len())?;
+        let count = block(cursor, field, numbers.len())?;
         if count == 0 {
             return Ok(());
         }
-        for _ in 0..count {
-            scales.push(cursor.long()?);
-        }
+        let before = numbers.len();
+        numbers.resize(before + count, 0);
+        cursor.longs(&mut numbers[before..])?;
     }
 }
 
@@ -532,7 +363,7 @@ fn read_longs(
     }
 }
 
-fn skip_array(cursor: &mut Cursor<'_>, skip: Skip) -> Result<(), DecodeError> {
+pub(super) fn skip_array(cursor: &mut Cursor<'_>, skip: Skip) -> Result<(), DecodeError> {
     loop {
         let count = cursor.block()?;
         if count == 0 {

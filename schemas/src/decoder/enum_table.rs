@@ -5,9 +5,9 @@ use crate::error::DecodeError;
 use crate::tick::{Side, TickKind};
 
 /// Names of the tick kinds in the schema.
-pub(super) const TICK_KINDS: [(&str, TickKind); 2] = [("TRADE", TickKind::Trade), ("QUOTE", TickKind::Quote)];
+pub(crate) const TICK_KINDS: [(&str, TickKind); 2] = [("TRADE", TickKind::Trade), ("QUOTE", TickKind::Quote)];
 /// Names of the sides in the schema.
-pub(super) const SIDES: [(&str, Side); 3] = [("NONE", Side::None), ("BUY", Side::Buy), ("SELL", Side::Sell)];
+pub(crate) const SIDES: [(&str, Side); 3] = [("NONE", Side::None), ("BUY", Side::Buy), ("SELL", Side::Sell)];
 
 /// Our value for each one-byte encoding of an enum index; `None` for indexes without a value, and for bytes that begin
 /// longer encodings.

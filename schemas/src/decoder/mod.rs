@@ -4,17 +4,22 @@
 //!  payload ── fingerprint or id ──► plan of that writer schema ──► values ──► checks ──► intern ──► columns
 //!                               tick_plan   one flat row
 //!                               batch_plan  arrays, column by column
+//!                               packed_plan numbers of a fixed width, column by column
 //!                               arrow_plan  any other shape, through arrow-avro
 //! ```
 //!
-//! A plan is compiled when the writer schema is registered, and needs no schema afterwards. All three plans end in the
+//! A plan is compiled when the writer schema is registered, and needs no schema afterwards. All plans end in the
 //! same checks, so a record has the same meaning with each plan.
 
 #[cfg(feature = "foreign-schemas")]
 mod arrow_plan;
 mod batch_plan;
+mod dictionary;
 mod enum_table;
 mod ordinary_tick;
+mod packed_columns;
+mod packed_entries;
+mod packed_plan;
 mod plan;
 mod rows;
 #[cfg(test)]
@@ -26,7 +31,9 @@ use std::sync::{Arc, LazyLock};
 
 use apache_avro::{Schema, rabin::Rabin};
 
-use self::batch_plan::Dictionary;
+use self::dictionary::Dictionary;
+pub(crate) use self::enum_table::{SIDES, TICK_KINDS};
+pub(crate) use self::packed_plan::Unpacked;
 use self::plan::Plan;
 use self::rows::Rows;
 use crate::error::{DecodeError, SchemaError};
@@ -55,7 +62,8 @@ pub struct TickDecoder {
 
 /// The published versions of ticks and tick batches, parsed once for all decoders.
 static PUBLISHED: LazyLock<Vec<(KnownSchema, Schema)>> = LazyLock::new(|| {
-    let of_ticks = [known::TICK.name, known::TICK_BATCH.name, known::SCALED_TICK_BATCH.name];
+    let of_ticks = [known::TICK, known::TICK_BATCH, known::SCALED_TICK_BATCH, known::PACKED_TICK_BATCH];
+    let of_ticks = of_ticks.map(|schema| schema.name);
     let parse = |schema: KnownSchema| (schema, Schema::parse_str(schema.text).expect("a published schema"));
     known::all().filter(|schema| of_ticks.contains(&schema.name)).map(parse).collect()
 });
@@ -104,7 +112,7 @@ impl TickDecoder {
     }
 
     /// Makes records of another writer schema readable, and returns its fingerprint. The schema is a record named
-    /// `Tick`, `TickBatch` or `ScaledTickBatch` that resolves to the published one by Avro's rules. Its fields may be
+    /// `Tick`, `TickBatch`, `ScaledTickBatch` or `PackedTickBatch` that resolves to the published one by Avro's rules. Its fields may be
     /// reordered, additional or nullable. A field may be missing if the published one has a default.
     ///
     /// # Errors
@@ -225,7 +233,7 @@ impl DecodeTicks for TickDecoder {
 fn unknown(fingerprint: u64) -> DecodeError {
     match known::by_fingerprint(fingerprint) {
         Some(schema) => {
-            let expected = "Tick, TickBatch or ScaledTickBatch";
+            let expected = "Tick, TickBatch, ScaledTickBatch or PackedTickBatch";
             DecodeError::WrongSchema { found: schema.name, expected }
         }
         None => DecodeError::UnknownSchema { fingerprint },

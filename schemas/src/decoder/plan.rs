@@ -5,8 +5,10 @@ use apache_avro::schema::RecordSchema;
 
 #[cfg(feature = "foreign-schemas")]
 use super::arrow_plan::ArrowPlan;
-use super::batch_plan::{BatchPlan, Dictionary};
+use super::batch_plan::BatchPlan;
+use super::dictionary::Dictionary;
 use super::enum_table::EnumTable;
+use super::packed_plan::PackedPlan;
 use super::tick_plan::TickPlan;
 use crate::cursor::Cursor;
 use crate::error::{DecodeError, SchemaError};
@@ -19,6 +21,7 @@ use crate::tick::TickColumns;
 pub(super) enum Plan {
     Tick(TickPlan),
     Batch(BatchPlan),
+    Packed(Box<PackedPlan>),
     #[cfg(feature = "foreign-schemas")]
     Arrow(Box<ArrowPlan>),
 }
@@ -58,6 +61,8 @@ impl Plan {
                         .to_owned(),
                 }),
             }
+        } else if name == known::PACKED_TICK_BATCH.name {
+            PackedPlan::compile(record).map(|plan| Self::Packed(Box::new(plan)))
         } else {
             Err(SchemaError::NotTicks { found: name.to_string() })
         }
@@ -99,6 +104,7 @@ impl Plan {
         match self {
             Self::Tick(plan) => plan.decode(datum, symbols, out),
             Self::Batch(plan) => plan.decode(datum, by_rows, dictionary, symbols, out),
+            Self::Packed(plan) => plan.decode(datum, by_rows, dictionary, symbols, out),
             #[cfg(feature = "foreign-schemas")]
             Self::Arrow(plan) => plan.decode(datum, by_rows, dictionary, symbols, out),
         }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::batch_plan::Dictionary;
+use super::dictionary::Dictionary;
 use super::enum_table::{SIDES, TICK_KINDS};
 use crate::check::{InvalidTick, TickProblem};
 use crate::long_field::LongField;
 use crate::symbol_table::SymbolTable;
-use crate::tick::TickColumns;
+use crate::tick::{TickColumns, TickKind};
 use crate::varint::put_long;
 use crate::{frame, known};
 
@@ -33,7 +33,11 @@ impl<'a> Rows<'a> {
     /// Returns a record of these rows, in the published schema that has all necessary fields.
     pub(super) fn encode(&self, selection: &[u32]) -> Vec<u8> {
         let rows = || selection.iter().map(|row| *row as usize);
-        let is_scaled = self.dictionary.is_scaled();
+        // Without scales, a trade needs a price.
+        let is_free =
+            |row: usize| self.columns.kind[row] == TickKind::Trade && self.columns.price_e9[row] == 0;
+        let has_free_trades = self.dictionary.are_scales_optional() && rows().any(is_free);
+        let is_scaled = self.dictionary.is_scaled() || has_free_trades;
         let schema = if is_scaled { known::SCALED_TICK_BATCH } else { known::TICK_BATCH };
         let (entries, indexes) = self.entries(selection);
         let mut out = frame::header(schema.fingerprint).to_vec();

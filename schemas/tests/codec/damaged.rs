@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use warptape_schemas::*;
 
 use crate::rejected::{decode, long};
-use crate::{risk, samples};
+use crate::{packed, risk, samples};
 
 /// A change of a valid record.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ fn record() -> impl Strategy<Value = Vec<u8>> {
         samples::tick().prop_map(|tick| bytes(tick, |tick, out| encode_tick(tick, out).expect("good"))),
         samples::ticks()
             .prop_map(|ticks| bytes(ticks, |ticks, out| encode_tick_batch(ticks, out).expect("good"))),
+        packed::ticks()
+            .prop_map(|ticks| bytes(ticks, |ticks, out| encode_packed_tick_batch(ticks, out).expect("good"))),
         prop::sample::select(
             [samples::signals(), samples::exact_signals(), samples::further_signals()].concat()
         )
@@ -96,9 +98,12 @@ proptest! {
             payload.splice(..length, header);
         }
         if let Ok(ticks) = decode(&payload) {
-            let mut again = Vec::new();
-            encode_tick_batch(&ticks, &mut again).expect("an accepted record has good ticks");
-            prop_assert_eq!(decode(&again), Ok(ticks));
+            for encode in [encode_scaled_tick_batch, encode_packed_tick_batch] {
+                let mut again = Vec::new();
+                encode(&ticks, &mut again).expect("an accepted record has good ticks");
+                let again = decode(&again);
+                prop_assert_eq!(again.as_ref(), Ok(&ticks));
+            }
         }
         let _ = decode_signal(&payload);
         let _ = decode_journal_entry(&payload);
@@ -116,19 +121,18 @@ proptest! {
 #[test]
 fn damaged_records_are_described_or_refused() {
     let describer = Describer::new();
-    let payload = {
+    for encode in [encode_tick_batch, encode_packed_tick_batch] {
         let mut payload = Vec::new();
-        encode_tick_batch(&[samples::trade(), samples::quote()], &mut payload).expect("good");
-        payload
-    };
-    assert!(describer.describe(&payload).is_ok());
-    let mut refused = 0;
-    for place in 0..payload.len() {
-        for byte in [0x00, 0x01, 0x7f, 0x80, 0xff] {
-            let mut damaged = payload.clone();
-            damaged[place] = byte;
-            refused += usize::from(describer.describe(&damaged).is_err());
+        encode(&[samples::trade(), samples::quote()], &mut payload).expect("good");
+        assert!(describer.describe(&payload).is_ok());
+        let mut refused = 0;
+        for place in 0..payload.len() {
+            for byte in [0x00, 0x01, 0x7f, 0x80, 0xff] {
+                let mut damaged = payload.clone();
+                damaged[place] = byte;
+                refused += usize::from(describer.describe(&damaged).is_err());
+            }
         }
+        assert!(refused > payload.len());
     }
-    assert!(refused > payload.len());
 }

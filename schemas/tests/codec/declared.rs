@@ -8,6 +8,7 @@ use std::path::Path;
 use warptape_schemas::control::{Control, ControlResult};
 use warptape_schemas::journal::JournalEntry;
 use warptape_schemas::known;
+use warptape_schemas::packed_tick_batch::PackedTickBatch;
 use warptape_schemas::risk::{RiskRequest, RiskResult};
 use warptape_schemas::shape::{Content, FieldShape, Member, Named, Shape, Shaped};
 use warptape_schemas::signal::Signal;
@@ -20,6 +21,7 @@ const DECLARED: [Shape; known::CURRENT.len()] = [
     Tick::SHAPE,
     TickBatch::SHAPE,
     ScaledTickBatch::SHAPE,
+    PackedTickBatch::SHAPE,
     Signal::SHAPE,
     JournalEntry::SHAPE,
     Snapshot::SHAPE,

@@ -41,6 +41,9 @@ fn samples_of(schema: KnownSchema) -> Vec<Vec<u8>> {
         "ScaledTickBatch" => each([samples::scaled_ticks()], |ticks, out| {
             encode_scaled_tick_batch(ticks, out).expect("good ticks");
         }),
+        "PackedTickBatch" => each(samples::packed_ticks(), |ticks, out| {
+            encode_packed_tick_batch(ticks, out).expect("good ticks");
+        }),
         "Signal" => each(samples::flow_signals().into_iter().chain(samples::signals()), encode_signal),
         "JournalEntry" => {
             let mut writer = JournalWriter::new();
@@ -90,19 +93,19 @@ fn rewritten(schema: KnownSchema, payload: &[u8]) -> Vec<u8> {
         payload
     }
     match schema.name {
-        "Tick" | "TickBatch" | "ScaledTickBatch" => {
+        "Tick" | "TickBatch" | "ScaledTickBatch" | "PackedTickBatch" => {
             let (mut symbols, mut columns) = (SymbolTable::default(), TickColumns::default());
             let rows =
                 TickDecoder::new().decode(payload, &mut symbols, &mut columns).expect("a golden record");
             let ticks: Vec<_> = (0..rows).map(|row| columns.tick(row, &symbols)).collect();
             let mut payload = Vec::new();
-            if schema.name == "Tick" {
-                encode_tick(&ticks[0], &mut payload).expect("a good tick");
-            } else if schema.name == "TickBatch" {
-                encode_tick_batch(&ticks, &mut payload).expect("good ticks");
-            } else {
-                encode_scaled_tick_batch(&ticks, &mut payload).expect("good ticks");
+            match schema.name {
+                "Tick" => encode_tick(&ticks[0], &mut payload),
+                "TickBatch" => encode_tick_batch(&ticks, &mut payload),
+                "ScaledTickBatch" => encode_scaled_tick_batch(&ticks, &mut payload),
+                _ => encode_packed_tick_batch(&ticks, &mut payload),
             }
+            .expect("good ticks");
             payload
         }
         "Signal" => again(decode_signal(payload), encode_signal),

@@ -7,6 +7,7 @@ mod declared;
 mod fingerprints;
 mod golden;
 mod journal_chain;
+mod packed;
 mod reason_words;
 mod records;
 mod rejected;

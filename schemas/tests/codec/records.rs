@@ -510,8 +510,8 @@ fn a_record_of_another_kind_is_named() {
     let payload = encoded(&samples::snapshot(), encode_snapshot);
     let expected = DecodeError::WrongSchema { found: "Snapshot", expected: "Signal" };
     assert_eq!(decode_signal(&payload), Err(expected));
-    let expected =
-        DecodeError::WrongSchema { found: "Snapshot", expected: "Tick, TickBatch or ScaledTickBatch" };
+    let expected = "Tick, TickBatch, ScaledTickBatch or PackedTickBatch";
+    let expected = DecodeError::WrongSchema { found: "Snapshot", expected };
     let result =
         TickDecoder::new().decode(&payload, &mut SymbolTable::default(), &mut TickColumns::default());
     assert_eq!(result, Err(expected));

@@ -204,6 +204,19 @@ pub fn scaled_ticks() -> Vec<Tick> {
     vec![large, spread, fine, at_zero, quote()]
 }
 
+/// Ticks for records with packed columns: with scales, with quotes and without, and one tick alone.
+pub fn packed_ticks() -> [Vec<Tick>; 4] {
+    let later = |tick: Tick, id| Tick {
+        event_time_ns: tick.event_time_ns + 7_000 * id,
+        trade_id: tick.trade_id + id,
+        price_e9: tick.price_e9 - 100_000_000 * id,
+        side: Side::Buy,
+        ..tick
+    };
+    let trades = vec![trade(), later(trade(), 1), later(trade(), 300)];
+    [scaled_ticks(), [trades.clone(), vec![quote()], trades.clone()].concat(), trades, vec![quote()]]
+}
+
 pub fn signals() -> Vec<Signal<'static>> {
     let mut signals = Vec::new();
     for &kind in SignalKind::ALL {

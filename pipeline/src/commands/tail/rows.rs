@@ -6,7 +6,8 @@ use super::look::Rows;
 
 /// One row.
 pub struct TickRow {
-    /// Schema name. Rows of a batch have the name of a single tick's schema, if the fields are the same.
+    /// Schema name. Rows of a batch have the name of the schema with their fields: `ScaledTickBatch` with scales,
+    /// otherwise that of a single tick.
     pub schema: &'static str,
     /// Index within the record; `None` unless the record is a batch.
     pub index: Option<usize>,
@@ -30,7 +31,7 @@ pub fn rows(schema: &'static str, value: Value) -> Vec<TickRow> {
 pub fn rows_of(schema: &'static str, value: Value, wanted: &Rows) -> Vec<TickRow> {
     match value {
         Value::Object(columns) if columns.contains_key("symbols") => {
-            let schema = if columns.contains_key("price_scale") { schema } else { "Tick" };
+            let schema = if columns.contains_key("price_scale") { "ScaledTickBatch" } else { "Tick" };
             ticks(schema, &columns, wanted)
         }
         fields => vec![TickRow { schema, index: None, fields }],
@@ -101,7 +102,7 @@ mod tests {
         let batch = json!({
             "symbols": ["A:X"], "symbol": [0], "kind": [], "side": [], "trade_id": [], "price_e9": [7],
         });
-        let rows: Vec<_> = rows("TickBatch", batch).into_iter().map(|row| row.fields).collect();
+        let rows: Vec<_> = rows("PackedTickBatch", batch).into_iter().map(|row| row.fields).collect();
         let expected = json!({"symbol": "A:X", "kind": null, "side": "NONE", "trade_id": 0, "price_e9": 7});
         assert_eq!(rows, [expected]);
     }
@@ -111,7 +112,7 @@ mod tests {
         let batch = json!({
             "symbols": ["A:X", "A:X"], "price_scale": [9, 2], "size_scale": [0, 9], "symbol": [1, 0], "price": [700, 5],
         });
-        let rows = rows("ScaledTickBatch", batch);
+        let rows = rows("PackedTickBatch", batch);
         assert!(rows.iter().all(|row| row.schema == "ScaledTickBatch"), "a Tick has no such fields");
         let fields: Vec<_> = rows.into_iter().map(|row| row.fields).collect();
         assert_eq!(

@@ -217,7 +217,7 @@ fn check(text: &str, way: Way, payloads: &[Vec<u8>], ticks: &[Tick], left_out: &
 fn takes(text: &str) -> Way {
     match decoder(text, Way::Plan).writers[0].plan {
         Plan::Arrow(_) => Way::Arrow,
-        Plan::Tick(_) | Plan::Batch(_) => Way::Plan,
+        Plan::Tick(_) | Plan::Batch(_) | Plan::Packed(_) => Way::Plan,
     }
 }
 
