@@ -53,9 +53,9 @@ pub struct JournalEntry {
     pub decisions: Vec<Decision>,
     /// Hash of the scheduler's state before the step, as 16 lower-case hex digits in JSON.
     pub state_hash: Digits<16>,
-    /// BLAKE3 hash that chains the entry to the previous one, as 64 lower-case hex digits in JSON. The hashed bytes are the
-    /// previous entry's hash as these digits (64 zeros for the first entry) and this entry's Avro encoding up to this field. The
-    /// 10-byte single-object header is not hashed. The chain shows if an entry was changed, removed or added. It is the
-    /// last field in every version.
+    /// BLAKE3 hash that chains the entry to the previous one, as 64 lower-case hex digits in JSON. It covers the
+    /// digits of the previous entry's hash (64 zeros for the first entry), then this entry's Avro encoding up to this
+    /// field. The 10-byte single-object header is not hashed. The chain shows if an entry was changed, removed or added.
+    /// It is the last field in every version.
     pub hash: Digits<64>,
 }

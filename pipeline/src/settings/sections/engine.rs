@@ -67,8 +67,8 @@ section! {
         /// Time that a GPU may take for a batch, in milliseconds; after it, the groups of its lanes move elsewhere.
         /// Opening, making up for missed ticks of a group, and slices of risk tasks get at least a minute.
         device_deadline as device_deadline_ms: Duration = integer(5_000, 10..=600_000, milliseconds);
-        /// Time between transactions, in milliseconds. Ticks on the embedded log are gathered for up to a twentieth of it,
-        /// and at most 5 ms, so that small commits of their producers are read together.
+        /// Time between transactions, in milliseconds. Reads of new ticks on the embedded log are at
+        /// least a twentieth of it apart, or 5 ms if that is shorter.
         commit_interval as commit_interval_ms: Duration = integer(100, 1..=60_000, milliseconds);
         /// Time between entries of the journal that hold the scheduler's whole state, in seconds. A replay may begin at
         /// them.
