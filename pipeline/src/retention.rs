@@ -3,7 +3,7 @@
 //!
 //! Records that a restart needs stay, whatever the limits. These are ticks from the last committed snapshot on, risk
 //! requests without an answer, and the journal from its newest start or checkpoint on. Snapshots are compacted, and
-//! operators' commands are few, so both are kept. Removals are reported in the lifecycle topic.
+//! operators' commands are few, so both are kept. The engine's thread writes removals to the lifecycle topic.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -17,7 +17,6 @@ use indicatif::BinaryBytes;
 use warptape_eventlog::sqlite::{Keep, Trimmed, Trimmer};
 use warptape_eventlog::{EventLog, LogError, SqliteLog, TopicPartition};
 use warptape_replay::iso;
-use warptape_schemas::LifecycleEvent;
 
 use crate::clock::Clock;
 use crate::logging::NOTICE;
@@ -26,8 +25,6 @@ use crate::settings::Settings;
 
 /// Time between two rounds.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Time between two reports of a topic's removals in the lifecycle topic, in ns.
-const REPORT_NS: i64 = 10_000_000_000;
 /// Pause between two removals, in which others may commit.
 const PAUSE: Duration = Duration::from_millis(1);
 /// Time span over which the growth of the log is measured, in ns, and the least one.
@@ -109,9 +106,6 @@ struct Kept {
     trimmer: Trimmer,
     /// True once its first removal was reported to the operator.
     is_told: bool,
-    /// Removals since the last report in the lifecycle topic, and its time.
-    unreported: Trimmed,
-    reported_ns: Option<i64>,
     growth: Growth,
 }
 
@@ -158,8 +152,6 @@ impl Keeper {
                 needs,
                 trimmer,
                 is_told: false,
-                unreported: Trimmed::default(),
-                reported_ns: None,
                 growth: Growth::default(),
             })
         };
@@ -213,7 +205,6 @@ impl Keeper {
                 let keep_from = self.keep_from(index)?;
                 self.trim(index, &keep, &keep_from)?;
             }
-            self.report(index, now_ns)?;
         }
         self.look_at_disk(now_ns);
         Ok(())
@@ -222,13 +213,20 @@ impl Keeper {
     fn trim(&mut self, index: usize, keep: &Keep, keep_from: &[i64]) -> Result<(), LogError> {
         loop {
             let kept = &mut self.topics[index];
-            let Trimmed { records, bytes } = kept.trimmer.trim(keep, keep_from)?;
+            let removed = self.progress.removing(|removals| {
+                let removed = kept.trimmer.trim(keep, keep_from)?;
+                if removed.records > 0 {
+                    let begins = begins(&self.log, &kept.topic, kept.trimmer.partitions());
+                    let begins = begins.unwrap_or_else(|error| format!("(not known: {error})"));
+                    removals.add(&kept.topic, removed.records, removed.bytes, begins);
+                }
+                Ok::<_, LogError>(removed)
+            });
+            let Trimmed { records, bytes } = removed.transpose()?.unwrap_or_default();
             if records == 0 {
                 return Ok(());
             }
             kept.growth.remove(bytes);
-            kept.unreported.records += records;
-            kept.unreported.bytes += bytes;
             tracing::debug!(topic = kept.topic, records, bytes, "the oldest records were removed");
             if !kept.is_told {
                 kept.is_told = true;
@@ -244,30 +242,6 @@ impl Keeper {
                 return Ok(());
             }
         }
-    }
-
-    /// Reports removals in the lifecycle topic, unless the last report is recent.
-    fn report(&mut self, index: usize, now_ns: i64) -> Result<(), LogError> {
-        let kept = &mut self.topics[index];
-        let is_recent = kept.reported_ns.is_some_and(|at_ns| now_ns - at_ns < REPORT_NS);
-        if kept.unreported.records == 0 || is_recent {
-            return Ok(());
-        }
-        let begin = |partition: i32| {
-            let place = TopicPartition { topic: kept.topic.clone(), partition };
-            Ok(format!("{partition} at {}", self.log.offsets(&place)?.first))
-        };
-        let begins: Vec<String> =
-            (0..kept.trimmer.partitions()).map(begin).collect::<Result<_, LogError>>()?;
-        let Trimmed { records, bytes } = std::mem::take(&mut kept.unreported);
-        kept.reported_ns = Some(now_ns);
-        let detail = format!(
-            "{}: {records} records of {bytes} bytes; it begins in partition {}",
-            kept.topic,
-            begins.join(", ")
-        );
-        self.progress.report(LifecycleEvent::RecordsRemoved, detail);
-        Ok(())
     }
 
     /// Returns the offset in each partition of a topic from which on records have to stay.
@@ -310,6 +284,15 @@ impl Keeper {
             BinaryBytes(largest.map_or(0, |kept| kept.trimmer.bytes())),
         );
     }
+}
+
+/// Says where the partitions of a topic begin.
+fn begins(log: &SqliteLog, topic: &str, partitions: i32) -> Result<String, LogError> {
+    let begin = |partition: i32| {
+        let place = TopicPartition { topic: topic.to_owned(), partition };
+        Ok(format!("{partition} at {}", log.offsets(&place)?.first))
+    };
+    Ok((0..partitions).map(begin).collect::<Result<Vec<_>, LogError>>()?.join(", "))
 }
 
 impl Kept {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use warptape_eventlog::Record;
+use warptape_scheduler::WAVE_RULES;
 use warptape_schemas::journal::{
     AsOf, Decision, Expire, Input, JournalEntry, Reject, Shed, TaskArrived, TaskId,
 };
@@ -27,6 +28,8 @@ pub(crate) struct Admission {
     units_end: i64,
     /// The market with which the request was computed, by partition.
     pub(crate) as_of: Box<[AsOf]>,
+    /// True if the process certainly recorded widths of units.
+    pub(crate) has_widths: bool,
     /// The stage configuration of the process.
     pub(crate) config: ConfigId,
     /// End of the request; `None` if its process ended before that.
@@ -62,6 +65,8 @@ pub(crate) struct Admissions {
     /// Index of the first admission in the process life being read. Tasks are numbered in order within a life.
     life: usize,
     node: Arc<str>,
+    /// True if the process being read certainly records widths of units.
+    has_widths: bool,
     /// The partition of the journal being read.
     journal: i32,
     /// The first later round that contradicts its task, as an admission, with the differences.
@@ -72,6 +77,7 @@ impl Admissions {
     /// Begins another partition of the journal.
     pub(crate) fn begin(&mut self, journal: i32) {
         self.life = self.all.len();
+        self.has_widths = false;
         self.journal = journal;
     }
 
@@ -81,6 +87,7 @@ impl Admissions {
             Input::Started(started) => {
                 self.life = self.all.len();
                 self.node = started.node.as_str().into();
+                self.has_widths = started.rules >= WAVE_RULES;
                 self.starts.push(Start { node: self.node.clone(), at_ns: entry.at_ns, config });
             }
             Input::TaskArrived(arrived) if arrived.first_unit == 0 => {
@@ -152,6 +159,7 @@ impl Admissions {
             units_end: arrived.units,
             arrived,
             as_of: as_of.into(),
+            has_widths: self.has_widths,
             config,
             end: None,
         }

@@ -45,7 +45,7 @@ pub(crate) const FIRST_RULES: i32 = 3;
 /// | 4 | slices count in waves: the units that a lane works on at the same time |
 pub const RULES: i32 = 4;
 /// The first rules with waves. Under earlier ones, each lane works on one unit at a time.
-pub(crate) const WAVE_RULES: i32 = 4;
+pub const WAVE_RULES: i32 = 4;
 /// Most units of a task, including those of earlier rounds.
 pub const UNITS_MAX: i64 = 1 << 36;
 /// Greatest cost of one unit of a task.

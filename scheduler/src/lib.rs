@@ -97,7 +97,8 @@ pub use checkpoint::CheckpointError;
 pub use config::{
     BYTES_MAX, ConfigMistake, GROUPS_PER_PARTITION_MAX, GROUPS_TOTAL_MAX, LANES_MAX, NETWORKS_MAX,
     PARTITIONS_MAX, QUOTA_RATE_MAX, ROWS_MAX, RULES, STEP_BYTES_MAX, TASKS_MAX, TENANT_WEIGHT_MAX,
-    TIME_NS_MAX, UNITS_MAX, WEIGHT_MAX, WIDTH_MAX, check_config, check_lanes, in_steps, measures, routes,
+    TIME_NS_MAX, UNITS_MAX, WAVE_RULES, WEIGHT_MAX, WIDTH_MAX, check_config, check_lanes, in_steps, measures,
+    routes,
 };
 pub use dispatch::NextBatch;
 pub use error::StepError;

@@ -15,8 +15,8 @@
 //! segments(segment, topic_id, rows, bytes)              the files of large blocks; only in versions 4 and 6
 //! ```
 //!
-//! Version 4 is version 3 with segments. Versions 5 and 6 are versions 3 and 4 with [`super::statistics`] of blocks. A
-//! log gets them with its first segment, and with its first block that has statistics.
+//! Version 4 is version 3 with segments. Versions 5 and 6 are versions 3 and 4 with [`super::statistics`] of blocks.
+//! A log's first segment adds 1 to its version, and its first block with statistics adds 2.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};

@@ -1,5 +1,5 @@
-//! Statistics of a block: the range of its records' times, and a filter of their keys. Readers skip a block by them
-//! without touching its bytes.
+//! Statistics of a block: the range of its records' times, and a filter of their keys. Readers skip blocks by them.
+//! A skipped block in a segment is not read.
 //!
 //! A row with statistics has a negative count of records, and these bytes before its block or reference, integers
 //! little endian:

@@ -220,7 +220,7 @@ fn skipped_blocks_are_not_read_but_count_for_the_position() {
 }
 
 #[test]
-fn a_reader_that_skips_learns_that_its_next_records_are_gone() {
+fn readers_that_skip_begin_after_removed_records() {
     let folder = tempfile::tempdir().unwrap();
     let log = open(&folder.path().join("log.db"));
     topic(&log, "t", 2);

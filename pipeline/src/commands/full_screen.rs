@@ -8,11 +8,11 @@ use std::panic::{set_hook, take_hook};
 use std::thread;
 use std::time::Duration;
 
-use ratatui::DefaultTerminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
+use ratatui::{DefaultTerminal, Frame};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -49,6 +49,21 @@ impl FullScreen {
         execute!(out, EnterAlternateScreen)?;
         let terminal = ratatui::Terminal::new(CrosstermBackend::new(drawn))?;
         Ok(Self { terminal, keys, _restored: restored, _cover: cover })
+    }
+
+    /// Draws a frame; returns false if the terminal was closed.
+    pub fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<bool> {
+        if self.keys.is_closed(Duration::ZERO)? {
+            return Ok(false);
+        }
+        match self.terminal.draw(render) {
+            Ok(_) => Ok(true),
+            // The terminal may be closed while it is drawn on.
+            Err(error) => match self.keys.is_closed(Duration::ZERO)? {
+                true => Ok(false),
+                false => Err(error),
+            },
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use warptape_engine::{
 };
 use warptape_kernels::device::Sample;
 use warptape_record::Record;
-use warptape_schemas::LifecycleEvent;
 use warptape_schemas::journal::LaneId;
 use warptape_stages::RepeatedTrades;
 
@@ -142,9 +141,14 @@ impl Figures {
         self.repeated.add(repeated);
     }
 
-    /// Returns the reports of other threads for the lifecycle topic since the last call.
-    pub(super) fn take_events(&self) -> Vec<(LifecycleEvent, String)> {
-        self.progress.take_events()
+    /// Returns details of records that retention removed since the last call.
+    pub(super) fn take_removals(&self) -> Vec<String> {
+        self.progress.take_removals()
+    }
+
+    /// Ends retention, and returns details of the last removed records.
+    pub(super) fn end_removals(&self) -> Vec<String> {
+        self.progress.end_removals()
     }
 
     /// Records the enqueue delay of a round. Its first slice, which the scheduler started in the step of the

@@ -8,7 +8,6 @@ use std::time::Instant;
 use prometheus_client::metrics::histogram::{Histogram, NativeHistogramConfig, exponential_buckets};
 use warptape_engine::{Receipt, RecordTimes, Status};
 use warptape_kernels::device::Sample;
-use warptape_schemas::LifecycleEvent;
 
 /// Greatest number of signals kept for display.
 const LATEST_MAX: usize = 8;
@@ -48,8 +47,7 @@ pub struct Progress {
     /// Latencies of signals and commits.
     pub latencies: Latencies,
     latest: Mutex<VecDeque<Vec<u8>>>,
-    /// Events for the lifecycle topic, from other threads of the process.
-    events: Mutex<Vec<(LifecycleEvent, String)>>,
+    removals: Mutex<Removals>,
     engine: Mutex<EngineView>,
 }
 
@@ -168,6 +166,39 @@ pub struct Committed {
     pub offsets: BTreeMap<i32, i64>,
 }
 
+/// Records that retention removed since the last report.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    have_ended: bool,
+    by_topic: BTreeMap<String, Removed>,
+}
+
+/// Removed records of a topic.
+#[derive(Debug, Default)]
+struct Removed {
+    records: u64,
+    bytes: u64,
+    begins: String,
+}
+
+impl Removals {
+    /// Adds removed records of a topic. `begins` says in words where its partitions now begin.
+    pub(crate) fn add(&mut self, topic: &str, records: u64, bytes: u64, begins: String) {
+        let removed = self.by_topic.entry(topic.to_owned()).or_default();
+        removed.records += records;
+        removed.bytes += bytes;
+        removed.begins = begins;
+    }
+
+    fn take(&mut self) -> Vec<String> {
+        let taken = std::mem::take(&mut self.by_topic).into_iter();
+        let detail = |(topic, Removed { records, bytes, begins }): (String, Removed)| {
+            format!("{topic}: {records} records of {bytes} bytes; it begins in partition {begins}")
+        };
+        taken.map(detail).collect()
+    }
+}
+
 impl Progress {
     /// Creates figures that are all zero.
     pub fn new(lanes: usize) -> Self {
@@ -188,13 +219,23 @@ impl Progress {
         change(&mut lock(&self.engine));
     }
 
-    /// Passes on an event of the process, which the engine's thread writes to the lifecycle topic.
-    pub(crate) fn report(&self, event: LifecycleEvent, detail: String) {
-        lock(&self.events).push((event, detail));
+    /// Removes records, and notes them for the lifecycle topic. Returns `None` without removing any once the engine
+    /// ends, because nobody would write the note.
+    pub(crate) fn removing<T>(&self, remove: impl FnOnce(&mut Removals) -> T) -> Option<T> {
+        let mut removals = lock(&self.removals);
+        (!removals.have_ended).then(|| remove(&mut removals))
     }
 
-    pub(super) fn take_events(&self) -> Vec<(LifecycleEvent, String)> {
-        std::mem::take(&mut lock(&self.events))
+    /// Returns details of removals since the last call, one text for each topic; none while records are being removed.
+    pub(super) fn take_removals(&self) -> Vec<String> {
+        self.removals.try_lock().map_or_else(|_| Vec::new(), |mut removals| removals.take())
+    }
+
+    /// Ends all removals, and returns the details of the last ones.
+    pub(super) fn end_removals(&self) -> Vec<String> {
+        let mut removals = lock(&self.removals);
+        removals.have_ended = true;
+        removals.take()
     }
 
     pub(super) fn keep_latest<'a>(&self, newest_first: impl Iterator<Item = &'a [u8]>) {

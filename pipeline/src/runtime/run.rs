@@ -9,8 +9,8 @@ use warptape_engine::{
     Command, Config, Core, Doing, Event, JournalPositions, Observer, Outside, Stop, Waits, Wants, drive,
 };
 use warptape_eventlog::{EventLog, LogError, TopicPartition};
-use warptape_schemas::TickDecoder;
 use warptape_schemas::journal::LaneId;
+use warptape_schemas::{LifecycleEvent, TickDecoder};
 
 use super::anchoring::Anchors;
 use super::breaker;
@@ -40,6 +40,8 @@ const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 const GATHER_SHARE: u64 = 20;
 /// Greatest such time.
 const GATHER_MAX: Duration = Duration::from_millis(5);
+/// Time between two reports of removed records, in ns.
+const REMOVALS_NS: i64 = 2_000_000_000;
 
 /// Runs an engine until it is asked to stop, or fails. The topics must exist.
 pub fn run(
@@ -103,6 +105,8 @@ struct Shell {
     anchors: Option<Arc<Anchors>>,
     /// Time at which the engine began to end. The commit thread reads it, and then waits less for the log.
     stopping_since: Arc<OnceLock<Instant>>,
+    /// Time of the next report of removed records, in ns.
+    removals_due_ns: i64,
     /// Lock of the journal, held until this is dropped.
     _journal_owner: Box<dyn Send>,
 }
@@ -222,6 +226,7 @@ impl Shell {
             aborted: None,
             anchors,
             stopping_since,
+            removals_due_ns: 0,
             _journal_owner: journal_owner,
         };
         Ok((core, shell))
@@ -261,10 +266,10 @@ impl Shell {
         }
     }
 
-    /// Writes what other threads of the process report.
-    fn write_events(&self) {
-        for (event, detail) in self.figures.take_events() {
-            self.threads.lifecycle.write(self.clock.now_ns(), event, &detail);
+    /// Writes that retention removed records.
+    fn write_removals(&self, details: &[String]) {
+        for detail in details {
+            self.threads.lifecycle.write(self.clock.now_ns(), LifecycleEvent::RecordsRemoved, detail);
         }
     }
 
@@ -310,8 +315,8 @@ impl Shell {
             self.fence.close_all();
             self.execute_last(&mut core);
         }
-        let lifecycle = &self.threads.lifecycle;
-        lifecycle.write_end(self.clock.now_ns(), result.as_ref().err());
+        self.write_removals(&self.figures.end_removals());
+        self.threads.lifecycle.write_end(self.clock.now_ns(), result.as_ref().err());
         let Threads {
             source,
             requests,
@@ -438,7 +443,11 @@ impl Outside for Shell {
 
 impl Waits for Shell {
     fn next(&mut self, _: &Core, wants: Wants) -> Result<Option<Event>, EngineError> {
-        self.write_events();
+        let now_ns = self.clock.now_ns();
+        if now_ns >= self.removals_due_ns {
+            self.removals_due_ns = now_ns + REMOVALS_NS;
+            self.write_removals(&self.figures.take_removals());
+        }
         let wait = self.wait(wants.wake_at_ns);
         let Threads {
             source,

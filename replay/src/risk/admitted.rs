@@ -54,8 +54,8 @@ pub(super) fn check(
             unit_cost: task.unit_cost(),
             slice_units_max: count,
             gang: gang(count),
-            // Entries of version 11 have no widths.
-            unit_width: if found.unit_width == 0 { 0 } else { task.unit_width() },
+            // Earlier processes recorded no widths.
+            unit_width: if found.unit_width == 0 && !admission.has_widths { 0 } else { task.unit_width() },
             ..whole
         }
     }));

@@ -65,7 +65,9 @@ impl Session {
     pub fn step(&mut self, wait: Duration) -> anyhow::Result<bool> {
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
             self.model.now = self.started.elapsed();
-            self.screen.terminal.draw(|frame| draw(frame, &self.model))?;
+            if !self.screen.draw(|frame| draw(frame, &self.model))? {
+                return Ok(false);
+            }
             self.drawn = Some(Instant::now());
         }
         let mut wait = wait;

@@ -51,7 +51,9 @@ struct Session<'s, 'a> {
 impl Session<'_, '_> {
     fn take_keys(&mut self) -> anyhow::Result<()> {
         loop {
-            self.screen.terminal.draw(|frame| draw(frame, &self.app, &self.view, None))?;
+            if !self.screen.draw(|frame| draw(frame, &self.app, &self.view, None))? {
+                return Ok(());
+            }
             let event = loop {
                 match self.screen.keys.next(LOOK)? {
                     Waited::Event(event) => break event,
@@ -182,7 +184,9 @@ fn show_progress(
     view: &View,
     words: &str,
 ) -> anyhow::Result<Option<KeyEvent>> {
-    screen.terminal.draw(|frame| draw(frame, app, view, Some(words)))?;
+    if !screen.draw(|frame| draw(frame, app, view, Some(words)))? {
+        bail!("the terminal was closed");
+    }
     loop {
         match screen.keys.next(Duration::ZERO)? {
             Waited::Event(Event::Key(key)) => return Ok(Some(key)),
