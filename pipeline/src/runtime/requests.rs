@@ -18,8 +18,6 @@ use super::worker::Worker;
 
 /// Greatest number of fetches that wait for the engine.
 const FETCHES_MAX: usize = 2;
-/// Least time between two checks for requests while others commit.
-const GATHER: Duration = Duration::from_millis(5);
 /// Longest wait of one poll, which limits the delay of a command.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Longest wait for a command while there is nothing to read, or the log does not answer.
@@ -70,7 +68,7 @@ pub(super) struct RequestSource {
 
 impl RequestSource {
     /// Starts the thread, which does not read yet.
-    pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames) -> Self {
+    pub(super) fn start(log: Arc<dyn EventLog>, names: RequestNames, gather: Duration) -> Self {
         // The number of partitions limits the waiting commands.
         let (commands, received) = unbounded();
         let (sent, events) = bounded(FETCHES_MAX);
@@ -79,6 +77,7 @@ impl RequestSource {
             topic: names.requests.clone(),
             opening: Opening::new(log, names),
             partitions: BTreeMap::new(),
+            gather,
             consumer: None,
             events: sent,
         };
@@ -100,6 +99,8 @@ struct RequestReader {
     topic: String,
     opening: Opening,
     partitions: BTreeMap<i32, RequestsRead>,
+    /// Least time between two checks for requests while others commit.
+    gather: Duration,
     /// A consumer of exactly these partitions, recreated when they change.
     consumer: Option<Box<dyn Consumer>>,
     events: Sender<RequestEvent>,
@@ -194,7 +195,7 @@ impl RequestReader {
         let topic = &self.topic;
         let consumer = match &mut self.consumer {
             Some(consumer) => consumer,
-            none => none.insert(open_reader(self.log.as_ref(), topic, &self.partitions)?),
+            none => none.insert(open_reader(self.log.as_ref(), topic, &self.partitions, self.gather)?),
         };
         match consumer.poll(POLL_TIMEOUT, RECORDS_MAX, BYTES_MAX)? {
             Fetched::Records { source, records } => {
@@ -225,11 +226,12 @@ fn open_reader(
     log: &dyn EventLog,
     topic: &str,
     partitions: &BTreeMap<i32, RequestsRead>,
+    gather: Duration,
 ) -> Result<Box<dyn Consumer>, LogError> {
     let name = |partition: &i32| TopicPartition { topic: topic.to_owned(), partition: *partition };
     let names: Vec<TopicPartition> = partitions.keys().map(name).collect();
     let mut consumer = log.reader(&names)?;
-    consumer.gather(GATHER);
+    consumer.gather(gather);
     for (name, reading) in names.iter().zip(partitions.values()) {
         consumer.seek(name, reading.next)?;
     }

@@ -38,7 +38,7 @@ use crate::transaction::TransactionWriter;
 const IDLE_WAIT_MAX: Duration = Duration::from_millis(50);
 /// Divisor that gives the least time between two reads of new ticks, from the time between two commits.
 const GATHER_SHARE: u64 = 20;
-/// Greatest such time.
+/// Greatest least time between two reads.
 const GATHER_MAX: Duration = Duration::from_millis(5);
 /// Time between two reports of removed records, in ns.
 const REMOVALS_NS: i64 = 2_000_000_000;
@@ -63,6 +63,12 @@ pub fn run(
 fn gathering(config: &Config) -> Duration {
     let interval_ns = u64::try_from(config.times.commit_interval_ns).unwrap_or_default();
     Duration::from_nanos(interval_ns / GATHER_SHARE).min(GATHER_MAX)
+}
+
+/// Returns the least time between two reads of new risk requests: half of the time that their results wait for a commit.
+fn gathering_requests(config: &Config) -> Duration {
+    let interval_ns = u64::try_from(config.times.risk_commit_interval_ns).unwrap_or_default();
+    Duration::from_nanos(interval_ns / 2).min(GATHER_MAX)
 }
 
 /// Finds the offset at which operators' commands continue: after the newest answered one, even if the group has
@@ -190,7 +196,7 @@ impl Shell {
                 (decoder(&config), config.core.stages.symbols_max as usize),
                 fetch_max,
             ),
-            requests: RequestSource::start(log.clone(), names),
+            requests: RequestSource::start(log.clone(), names, gathering_requests(&config.core)),
             controls: ControlSource::start(log.clone(), commands, next_command),
             restoring: Restoring::start(log.clone(), config.clone()),
             preparing: Preparing::start(),

@@ -130,7 +130,7 @@ fn a_transaction_that_does_not_end_holds_up_no_other_partition() {
     let has_ended = Arc::new(AtomicBool::new(false));
     let log = Arc::new(HeldLog { log, has_ended: has_ended.clone() });
     let names = RequestNames { requests: REQUESTS.to_owned(), results: RESULTS.to_owned() };
-    let source = RequestSource::start(log.clone(), names);
+    let source = RequestSource::start(log.clone(), names, Duration::ZERO);
     let tell = |command| source.commands.send(command).expect("the thread runs");
     let next =
         || source.events.recv_timeout(ANSWER_MAX).expect("the thread tells it").expect("the log works");
