@@ -204,6 +204,6 @@ mod tests {
         assert_eq!(decode_journal_entry(&entry), Err(expected.clone()));
         let words = expected.to_string();
         assert!(words.contains("version of JournalEntry, fingerprint 0000000000001234"), "{words}");
-        assert!(words.contains("it reads version 11; use the version of warptape that wrote it"), "{words}");
+        assert!(words.contains("it reads version 12; use the version of warptape that wrote it"), "{words}");
     }
 }

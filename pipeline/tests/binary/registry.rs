@@ -313,7 +313,7 @@ fn a_registry_behind_tls_must_be_one_that_the_system_trusts() {
 
     std::fs::write(folder.join("authorities.pem"), certificate).expect("a file");
     texts(&warptape_with(folder, &FEED, &[("SSL_CERT_FILE", "authorities.pem")]), 0);
-    assert_eq!(stub.state().subjects.len(), 4);
+    assert_eq!(stub.state().subjects.len(), 5);
     stub.assert_documented();
 }
 

@@ -148,19 +148,15 @@ fn a_journal_of_something_else_diverges_at_its_first_entry() {
 }
 
 #[test]
-fn an_entry_with_a_hash_of_another_length_was_changed_after_it_was_written() {
+fn an_entry_without_a_byte_of_a_hash_was_changed_after_it_was_written() {
     let recording = record(Plan::small(4));
     let divergence = diverged_journal(&recording, |journal| {
         let value = &mut journal[5].value;
-        // The hash of the state precedes the entry's own hash: 16 digits after their length.
-        let at = value.len() - (2 + 64) - (1 + 16);
-        assert_eq!(value[at], 16 << 1);
-        value[at] = 15 << 1;
-        value.remove(at + 1);
+        // The hash of the state precedes the entry's own hash.
+        value.remove(value.len() - 32 - 8);
     });
     assert_eq!((divergence.sequence, fields(&divergence)), (5, vec!["entry", "hash"]));
     let text = divergence.to_string();
-    assert!(text.contains("a hash that is not as long as its field"), "{text}");
     assert!(text.contains("its hash does not match"), "{text}");
 }
 
