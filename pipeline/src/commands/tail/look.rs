@@ -21,7 +21,7 @@ pub struct Look {
 pub enum Rows {
     /// Any; the look did not tell.
     Any,
-    /// Those with these indexes, ascending.
+    /// Rows with these indexes, ascending.
     At(Vec<usize>),
 }
 
